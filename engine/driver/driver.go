@@ -1,0 +1,166 @@
+// Package driver is the port to what a sandbox runs on. Engine code speaks to
+// a Driver; only a driver knows what a local pid or directory is.
+//
+// The one rule: paths that cross it are relative to the workspace, processes
+// are named by engine ids, and a port is asked of the Box, never assumed to be
+// on localhost. Package drivertest is the contract.
+package driver
+
+import (
+	"context"
+	"io"
+	"net"
+	"time"
+
+	"sbx/engine"
+)
+
+// A Driver makes sandboxes and finds those that it made before.
+type Driver interface {
+	// Isolation is the confinement in force on this host.
+	Isolation() engine.Isolation
+	// Boot makes the box of a new sandbox, its workspace included, and returns
+	// it. A box that is there already is returned as by Attach, its workspace
+	// as it was: booting twice makes nothing twice.
+	Boot(ctx context.Context, b Boot) (Box, error)
+	// Attach finds the box of a sandbox that was booted before, after an engine
+	// restart too; engine.NotFound if there is none.
+	Attach(ctx context.Context, id engine.SandboxID) (Box, error)
+	// Reap kills everything that boxes left running which no Box of this
+	// Driver has started: what an engine that was killed left behind. It
+	// returns when that is gone, with what it killed in words.
+	Reap(ctx context.Context) ([]string, error)
+	// Close releases what the driver holds. Boxes must have been released.
+	Close() error
+}
+
+// Boot is what a new box is made of.
+type Boot struct {
+	ID     engine.SandboxID
+	Spec   engine.Spec
+	Origin engine.Origin
+	// Template unpacks a template into the empty workspace; set when
+	// Origin.Kind is engine.FromTemplate. It writes regular files only.
+	Template func(w FileWriter) error
+}
+
+// FileWriter takes the files of a template.
+type FileWriter interface {
+	WriteFile(name string, mode uint32, data []byte) error
+}
+
+// Box is one sandbox's place to run: a workspace and its processes.
+type Box interface {
+	// Start starts a process. Its output goes to out and err, which the box
+	// closes when the process's last writer has gone, or soon after its exit
+	// (a grandchild may hold the pipe); err nil: both streams go to out.
+	// The error says what is wrong with the command, and is engine.Unavailable
+	// when the host is short of something.
+	Start(ctx context.Context, id engine.ProcessID, cmd Command, out, err io.WriteCloser) (Proc, error)
+	// Dial connects to a port that a process in the box listens on.
+	Dial(ctx context.Context, port int) (net.Conn, error)
+	// FreePort finds a port that nothing listens on and that is not in taken.
+	FreePort(ctx context.Context, taken func(int) bool) (int, error)
+	// PortHolder says who listens on a port, as far as the host tells.
+	PortHolder(ctx context.Context, port int) (Holder, error)
+	// KillStrays kills processes of this box that are no live Proc's: orphans
+	// of an earlier start. It returns what it killed in words.
+	KillStrays(ctx context.Context) ([]string, error)
+	Files() Files
+	Checkpoints() Checkpoints
+	Usage(ctx context.Context) (engine.Usage, error)
+	// Location is where the workspace lies, for people.
+	Location() string
+	// Destroy kills what runs and deletes the workspace (an adopted one stays)
+	// and all that belongs to it.
+	Destroy(ctx context.Context) error
+}
+
+// Profile is what a process may do, weakest confinement first.
+type Profile string
+
+// The profiles. In all of them nothing outside the workspace is writable, the
+// engine's directory and other workspaces can't be seen, and the environment
+// is PATH HOME LANG TERM TZ and Command.Env.
+const (
+	// ProfileApp is for what the sandbox runs itself: the app, spawned
+	// commands, install and check.
+	ProfileApp Profile = "app"
+	// ProfileAgent is for what a model asked for: protected paths and .git are
+	// read-only, and there is no network unless Command.Network is set.
+	ProfileAgent Profile = "agent"
+)
+
+// Command is a command and the confinement it runs in.
+type Command struct {
+	engine.Command
+	Profile   Profile
+	Protected []string // workspace paths that are read-only; for ProfileAgent
+	Network   bool     // for ProfileAgent; an app always has it
+	Stdin     bool     // keep an input open; else it reads end-of-file
+	Limits    engine.Limits
+}
+
+// Proc is a started process with all its descendants.
+type Proc interface {
+	PID() int
+	// Wait returns when the process has exited, from the kernel's own notice.
+	// It may be called by many and again.
+	Wait(ctx context.Context) (engine.Exit, error)
+	// Signal sends a signal ("SIGTERM") to the whole tree.
+	Signal(ctx context.Context, name string) error
+	// Kill sends TERM to the whole tree, KILL after grace, and returns when
+	// nothing of it is left. The exit then has Killed set.
+	Kill(ctx context.Context, grace time.Duration) error
+	// Input is the process's stdin; nil without Command.Stdin.
+	Input() io.WriteCloser
+}
+
+// Holder is who listens on a port.
+type Holder struct {
+	Held bool
+	// Own: a process of this box does; Live: of one of its live Procs.
+	Own, Live bool
+	PID       int
+	Name      string // of the program
+}
+
+// Files are those of a workspace. No name leaves it, symbolic links included.
+type Files interface {
+	ReadDir(ctx context.Context, dir string) ([]engine.FileInfo, error)
+	// ReadFile reads a regular file of at most engine.MaxFile bytes; offset and
+	// limit (0: all) read a part of a larger one.
+	ReadFile(ctx context.Context, name string, offset, limit int64) (engine.File, error)
+	// WriteFile replaces a file or makes one with its directories, beside and
+	// renamed, keeping mode and owner. replaces is engine.Version of what is
+	// there ("" nothing); another one is a Conflict. Symbolic links, hard links
+	// and whatever is no regular file are refused.
+	WriteFile(ctx context.Context, name string, replaces engine.Version, data []byte) (engine.Version, error)
+	// Walk calls fn for every entry but those of rebuildable directories
+	// (node_modules, .venv, …) and .git, sorted, until fn says stop.
+	Walk(ctx context.Context, dir string, fn func(name string, fi engine.FileInfo) (stop bool)) error
+}
+
+// Checkpoints keep a workspace's content outside of it and of its own git.
+// Rebuildable directories are in none. Everything runs confined, as the
+// workspace's owner.
+type Checkpoints interface {
+	// Save keeps the workspace as it is and returns its name. Saving what has
+	// not changed is cheap. Unavailable, saying so, where there is no git.
+	Save(ctx context.Context, note string) (tree string, err error)
+	// Diff is what changed from one saved tree to another.
+	Diff(ctx context.Context, from, to string) (engine.Diff, error)
+	// Restore puts paths back as they were in tree: content, executable bit,
+	// link target, or absence. Nothing else changes.
+	Restore(ctx context.Context, tree string, paths []string) error
+	// Drop forgets trees but those in keep.
+	Drop(ctx context.Context, keep []string) error
+
+	// Dirty are the paths that the workspace's own git repository shows as
+	// changed, staged or untracked. ok is false if there is no repository;
+	// why then says so, or why a commit is impossible (a merge in progress).
+	Dirty(ctx context.Context) (paths []string, ok bool, why string, err error)
+	// Commit commits exactly paths to the workspace's own repository through a
+	// private index, hooks off. The user's index keeps what was staged.
+	Commit(ctx context.Context, paths []string, message string) (commit string, err error)
+}

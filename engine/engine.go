@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"iter"
+	"time"
+)
+
+// An Engine is everything a frontend can ask of sbx. Two types implement it:
+// local.Engine, in this process, and client.Client, in another. Both pass
+// enginetest.Run.
+//
+// What holds for all of it: every call takes a context and ends soon after it
+// does; every argument and result is a plain value of this package; streams
+// resume from a position; what changes something is an action.
+type Engine interface {
+	Actions
+	Journal
+	History
+	Processes
+	Files
+	io.Closer // local: stop the engine. client: hang up.
+}
+
+// Actions are the only way to change anything: they go in, events come out.
+//
+// Do returns when the action is decided and durable; what takes long is told
+// by events. An action whose ID was done before returns the first receipt
+// again (kept 24 h); one with IfSeq set fails with [Conflict] if its subject
+// has moved on.
+type Actions interface {
+	Do(ctx context.Context, a Action) (Receipt, error)
+}
+
+// A Journal is the one timeline of everything that happened.
+type Journal interface {
+	// Snapshot is everything at one position.
+	Snapshot(ctx context.Context) (*Snapshot, error)
+	// Events yields every event after pos, in order and without gaps, then
+	// waits for more. It ends with an error when ctx does, and with [Compacted]
+	// if events after pos are gone (pruned, or of another epoch): take a new
+	// Snapshot and go on from there.
+	Events(ctx context.Context, after Position) iter.Seq2[Event, error]
+	// Gauges yields the fleet's latest samples: the first at once, then at
+	// least every so often, changed or not, so that silence means a lost
+	// engine. While the engine is out of reach it yields an [Unavailable]
+	// error for each try that failed, saying in RetryAfter when the next one
+	// comes, and goes on. Only other errors and the end of ctx end it.
+	Gauges(ctx context.Context, every time.Duration) iter.Seq2[Gauges, error]
+}
+
+// History is what is kept after the journal's ring has moved on.
+type History interface {
+	// Heals yields the healer's records, oldest first.
+	Heals(ctx context.Context, q HealQuery) iter.Seq2[HealRecord, error]
+	Checkpoints(ctx context.Context, id SandboxID) ([]Checkpoint, error)
+	// Diff is what changed between two checkpoints; an empty to is the
+	// workspace as it is.
+	Diff(ctx context.Context, id SandboxID, from, to CheckpointID) (Diff, error)
+	Audit(ctx context.Context, q AuditQuery) iter.Seq2[AuditEntry, error]
+}
+
+// Processes run in sandboxes and write logs. Their exits arrive as events.
+type Processes interface {
+	// ProcessByID is a process, spawned ones that are over included, for as
+	// long as its sandbox is kept.
+	ProcessByID(ctx context.Context, id ProcessID) (Process, error)
+	// Logs yields lines in order. Following ends by itself only when a spawned
+	// process is over and all it wrote was read.
+	Logs(ctx context.Context, q LogQuery) iter.Seq2[LogLine, error]
+	// Pipe is a spawned process's stdout from after on, and its stdin. Closing
+	// it hangs up; CloseInput ends the process's stdin.
+	Pipe(ctx context.Context, id ProcessID, after LogPosition) (Pipe, error)
+}
+
+// Pipe is a stream over a process's stdout and stdin, fit for JSON-RPC.
+type Pipe interface {
+	io.ReadWriteCloser
+	CloseInput() error
+}
+
+// Files are those inside a sandbox. Names are relative to the workspace and
+// can't leave it, symbolic links included. Looking never wakes a sandbox.
+type Files interface {
+	ReadDir(ctx context.Context, id SandboxID, dir string) ([]FileInfo, error)
+	// ReadFile reads a regular file of at most [MaxFile] bytes.
+	ReadFile(ctx context.Context, id SandboxID, name string) (File, error)
+}

@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Sandbox is a workspace, what should run in it, and how it is.
+type Sandbox struct {
+	ID               SandboxID         `json:"id"`
+	Name             string            `json:"name"` // unique in the fleet
+	Owner            string            `json:"owner,omitempty"`
+	Labels           map[string]string `json:"labels,omitempty"`
+	Template         string            `json:"template,omitempty"`
+	TemplateRevision string            `json:"templateRevision,omitempty"`
+	Spec             Spec              `json:"spec"`
+	Origin           Origin            `json:"origin"`
+	// Keep: neither eviction, idle sweep nor cold cleanup touches it.
+	Keep        bool        `json:"keep,omitempty"`
+	Maintenance Maintenance `json:"maintenance,omitzero"`
+
+	// Wanted is what somebody asked for; State is what is.
+	Wanted Wanted `json:"wanted"`
+	State  State  `json:"state"`
+	Health Health `json:"health"`
+	// Reason stands beside every health that isn't ready.
+	Reason string `json:"reason,omitempty"`
+	// Run is the open heal run, or the last one that ended.
+	Run RunID `json:"run,omitempty"`
+	// Isolation is the confinement in force, as the driver named it at boot.
+	Isolation string `json:"isolation,omitempty"`
+
+	Created       time.Time `json:"created"`
+	StateChanged  time.Time `json:"stateChanged"`
+	HealthChanged time.Time `json:"healthChanged"`
+	Active        time.Time `json:"active"` // last request, exec or session call
+	// Seq is the position of the last change of this row: what IfSeq is held against.
+	Seq Seq `json:"seq"`
+}
+
+// Wanted is what an operator or the pool asked a sandbox to be. It is what
+// tells a stop from a crash.
+type Wanted string
+
+// What can be wanted.
+const (
+	Up   Wanted = "up"
+	Down Wanted = "down"
+	// Removed: take it down, then delete its record and files.
+	Removed Wanted = "removed"
+)
+
+// OriginKind is where a workspace came from.
+type OriginKind string
+
+// The origins of SPEC §3.
+const (
+	FromTemplate OriginKind = "template"
+	FromCopy     OriginKind = "from"  // a directory, copied as it is
+	FromAdopted  OriginKind = "adopt" // a directory, used in place and never deleted
+	FromGit      OriginKind = "git"
+)
+
+// Origin is where a sandbox's workspace came from. Where it lies now only the
+// driver knows.
+type Origin struct {
+	Kind OriginKind `json:"kind"`
+	Ref  string     `json:"ref,omitempty"` // template name, directory or URL
+}
+
+// Maintenance is the healer's loop leaving a sandbox alone.
+type Maintenance struct {
+	On bool `json:"on,omitempty"`
+	// Until is when it ends by itself; zero: until resumed.
+	Until  time.Time `json:"until,omitzero"`
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// Active reports whether maintenance is on at now.
+func (m Maintenance) Active(now time.Time) bool {
+	return m.On && (m.Until.IsZero() || now.Before(m.Until))
+}
+
+// MaxName is how many characters a name may have.
+const MaxName = 64
+
+// CheckName refuses a name that couldn't be shown, typed or told from an id.
+// Letters of any script, digits, spaces and punctuation are welcome; control
+// and invisible characters aren't.
+func CheckName(name string) error {
+	bad := func(why string) error {
+		return Errorf(Invalid, "name %q %s", name, why).WithHint("use 1 to %d visible characters, for example api-1", MaxName)
+	}
+	switch {
+	case !utf8.ValidString(name):
+		return bad("is not valid UTF-8")
+	case strings.TrimSpace(name) == "":
+		return bad("is empty")
+	case name != strings.TrimSpace(name):
+		return bad("begins or ends with a space")
+	case utf8.RuneCountInString(name) > MaxName:
+		return bad("is too long")
+	case strings.HasPrefix(name, SandboxPrefix):
+		return bad("looks like an id")
+	case strings.HasPrefix(name, "-"):
+		return bad("looks like a flag")
+	case strings.ContainsAny(name, `/\`):
+		return bad("has a slash")
+	}
+	for _, r := range name {
+		if !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r) {
+			return bad("has an invisible or control character")
+		}
+	}
+	return nil
+}
