@@ -32,7 +32,8 @@ type Process struct {
 	Name    string        `json:"name,omitempty"` // of a supervised one: "app", …
 	Kind    ProcessKind   `json:"kind"`
 	Command Command       `json:"command"`
-	Port    int           `json:"port,omitempty"` // assigned
+	Stdin   bool          `json:"stdin,omitempty"` // of a spawned one: its input stays open
+	Port    int           `json:"port,omitempty"`  // assigned
 	Wanted  WantedProcess `json:"wanted"`
 	State   ProcessState  `json:"state"`
 	// Reason is why the supervisor did what it did last, in words.

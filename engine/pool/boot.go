@@ -1,0 +1,178 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sbx/engine"
+	"sbx/engine/driver"
+	"sbx/store"
+)
+
+// boot makes a warming sandbox's box and wants its processes running; from
+// there on the supervisor has it. What can't be booted is cold again, with the
+// reason, and waits for an operator.
+func (p *Pool) boot(ctx context.Context, sb engine.Sandbox) error {
+	select {
+	case p.boots <- struct{}{}:
+		defer func() { <-p.boots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := p.makeBox(ctx, sb)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return p.Store.Update(ctx, func(tx *store.Tx) error {
+		now, err2 := tx.Sandbox(sb.ID)
+		if err2 != nil || now.State != engine.Warming || now.Wanted != engine.Up {
+			return ignoreConflict(err2) // wanted otherwise meanwhile: the next look sees to it
+		}
+		if err != nil {
+			return bootFailed(tx, now, err)
+		}
+		return p.booted(tx, now)
+	})
+}
+
+func (p *Pool) makeBox(ctx context.Context, sb engine.Sandbox) error {
+	ctx, cancel := context.WithTimeout(ctx, p.Policy.BootTimeout)
+	defer cancel()
+	req := driver.Boot{ID: sb.ID, Spec: sb.Spec, Origin: sb.Origin}
+	if sb.Origin.Kind == engine.FromTemplate {
+		unpack, err := p.Template(sb.Origin.Ref)
+		if err != nil {
+			return err
+		}
+		req.Template = unpack
+	}
+	_, err := p.Driver.Boot(ctx, req)
+	return err
+}
+
+func (p *Pool) booted(tx *store.Tx, sb engine.Sandbox) error {
+	sb.Isolation = p.Driver.Isolation().Name
+	if err := tx.PutSandbox(&sb); err != nil {
+		return err
+	}
+	if _, err := tx.Fire(sb.ID, engine.Restored); err != nil {
+		return err
+	}
+	if _, err := tx.FireHealth(sb.ID, engine.Boot, "starting"); err != nil {
+		return err
+	}
+	return WantProcesses(tx, sb)
+}
+
+func bootFailed(tx *store.Tx, sb engine.Sandbox, cause error) error {
+	if _, err := tx.Fire(sb.ID, engine.BootFailed); err != nil {
+		return err
+	}
+	sb, err := tx.Sandbox(sb.ID)
+	if err != nil {
+		return err
+	}
+	// Not tried again by itself: a template that can't boot would be tried for ever.
+	sb.Wanted = engine.Down
+	sb.Reason = fmt.Sprintf("could not be started: %v", cause)
+	if err := tx.PutSandbox(&sb); err != nil {
+		return err
+	}
+	spawned, err := tx.ProcessesOf(sb.ID)
+	if err != nil {
+		return err
+	}
+	for _, ps := range spawned { // a command that waited for this start can't run
+		if ps.Kind == engine.Spawned && !ps.State.Over() {
+			ps.Wanted, ps.State = engine.WantStopped, engine.ProcessExited
+			ps.Exit = &engine.Exit{Code: engine.ExitNotExecutable, Error: sb.Reason, At: tx.Now}
+			if err := tx.PutProcess(ps); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// WantProcesses makes the rows of a sandbox's supervised processes and wants
+// them running. Rows that are there keep their ids, logs and ports.
+func WantProcesses(tx *store.Tx, sb engine.Sandbox) error {
+	have, err := tx.ProcessesOf(sb.ID)
+	if err != nil {
+		return err
+	}
+	byName := map[string]engine.Process{}
+	for _, ps := range have {
+		if ps.Kind == engine.Supervised {
+			byName[ps.Name] = ps
+		}
+	}
+	for _, spec := range sb.Spec.All() {
+		ps, ok := byName[spec.Name]
+		if !ok {
+			ps = engine.Process{
+				ID:      engine.ProcessID(engine.NewID(engine.ProcessPrefix)),
+				Sandbox: sb.ID,
+				Name:    spec.Name,
+				Kind:    engine.Supervised,
+				State:   engine.ProcessStopped,
+			}
+		}
+		ps.Command = engine.Command{Shell: spec.Command, Env: spec.Env}
+		ps.Wanted = engine.WantRunning
+		if spec.Port != 0 {
+			ps.Port = spec.Port
+		}
+		if err := tx.PutProcess(ps); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle makes a sandbox cold whose processes are down, as was wanted.
+func (p *Pool) settle(ctx context.Context, id engine.SandboxID) error {
+	return ignoreConflict(p.Store.Update(ctx, func(tx *store.Tx) error {
+		sb, err := tx.Sandbox(id)
+		if err != nil || sb.Wanted != engine.Down {
+			return err
+		}
+		return Park(tx, sb, engine.Stop, "stopped")
+	}))
+}
+
+// Park makes a live sandbox cold: its processes are down or gone.
+func Park(tx *store.Tx, sb engine.Sandbox, why engine.LifeTrigger, reason string) error {
+	if _, err := tx.Fire(sb.ID, why); err != nil {
+		return err
+	}
+	if sb.Health == engine.Unknown || sb.Health == engine.Healing {
+		return nil // nothing to say, or the healer says it when it has cut its run
+	}
+	_, err := tx.FireHealth(sb.ID, engine.WentDown, reason)
+	return err
+}
+
+// remove deletes a sandbox whose processes are down: files and logs first, the
+// record last, so that what was cut in between is done again.
+func (p *Pool) remove(ctx context.Context, sb engine.Sandbox, procs []engine.Process) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	box, err := p.Driver.Attach(ctx, sb.ID)
+	switch {
+	case engine.AsCode(err) == engine.NotFound: // never booted
+	case err != nil:
+		return err
+	default:
+		if err := box.Destroy(ctx); err != nil {
+			return err
+		}
+	}
+	for _, ps := range procs {
+		if err := p.Forget(ps.ID); err != nil {
+			return err
+		}
+	}
+	return ignoreConflict(p.Store.Update(ctx, func(tx *store.Tx) error { return tx.RemoveSandbox(sb.ID) }))
+}

@@ -1,0 +1,72 @@
+package pool
+
+import "sbx/engine"
+
+// step is one thing to do for one sandbox.
+type step string
+
+// The steps, and what each needs to be true.
+const (
+	nothing step = ""
+	boot    step = "boot"   // it is warming: make its box, start its processes
+	begin   step = "begin"  // a command runs in it
+	rest    step = "rest"   // none does any more
+	settle  step = "settle" // its processes are down, as wanted: make it cold
+	remove  step = "remove" // its processes are down: delete what is left
+)
+
+// plan says what one sandbox needs next. It is pure: what is wanted, what is,
+// and the processes that live.
+//
+// A sandbox that is being healed is left alone: the healer sees the same row,
+// cuts its run where that is called for, and the change of health comes here.
+func plan(sb engine.Sandbox, procs []engine.Process) step {
+	if sb.Health == engine.Healing {
+		return working(sb, procs)
+	}
+	switch sb.Wanted {
+	case engine.Removed:
+		if !alive(procs) {
+			return remove
+		}
+	case engine.Down:
+		if sb.State.Live() && !alive(procs) {
+			return settle
+		}
+	case engine.Up:
+		if sb.State == engine.Warming {
+			return boot
+		}
+		return working(sb, procs)
+	}
+	return nothing
+}
+
+// working keeps waiting and running true to whether a command runs.
+func working(sb engine.Sandbox, procs []engine.Process) step {
+	switch commands := spawned(procs); {
+	case sb.State == engine.Waiting && commands:
+		return begin
+	case sb.State == engine.Running && !commands:
+		return rest
+	}
+	return nothing
+}
+
+func alive(procs []engine.Process) bool {
+	for _, p := range procs {
+		if p.State.Alive() || p.State == engine.ProcessBackoff {
+			return true
+		}
+	}
+	return false
+}
+
+func spawned(procs []engine.Process) bool {
+	for _, p := range procs {
+		if p.Kind == engine.Spawned && !p.State.Over() {
+			return true
+		}
+	}
+	return false
+}

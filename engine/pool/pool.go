@@ -1,0 +1,208 @@
+// Package pool brings sandboxes to where they are wanted: up, down, or gone.
+//
+// It is level-triggered. An action writes what is wanted; an event about a
+// sandbox makes a worker look at its rows, plan one step, take it, and look
+// again. Nobody calls the pool, and losing an event would lose nothing but
+// time: the rows say what is left to do.
+//
+// The one rule: what is to be done is decided by plan, which is pure.
+package pool
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"sbx/engine"
+	"sbx/engine/driver"
+	"sbx/store"
+)
+
+// Policy bounds the pool's work.
+type Policy struct {
+	// Boots is how many sandboxes are brought up at once.
+	Boots int
+	// BootTimeout bounds the making of one workspace.
+	BootTimeout time.Duration
+	// Retry is the first wait after a step that failed; it doubles up to a minute.
+	Retry time.Duration
+}
+
+// DefaultPolicy is what a host of two cores bears well.
+func DefaultPolicy() Policy {
+	return Policy{Boots: 4, BootTimeout: 10 * time.Minute, Retry: time.Second}
+}
+
+// Pool is set before Run and not changed after.
+type Pool struct {
+	Store  *store.Store
+	Driver driver.Driver
+	// Template unpacks a template by name.
+	Template func(name string) (func(driver.FileWriter) error, error)
+	// Forget deletes what is kept of a process outside the store: its logs.
+	Forget func(engine.ProcessID) error
+	Policy Policy
+	Log    *slog.Logger
+
+	boots   chan struct{}
+	workers sync.WaitGroup
+
+	mu   sync.Mutex
+	busy map[engine.SandboxID]*work
+}
+
+// work is a worker's note to itself that its sandbox changed meanwhile.
+type work struct{ again bool }
+
+// Run keeps every sandbox where it is wanted until ctx ends.
+func (p *Pool) Run(ctx context.Context) error {
+	p.boots = make(chan struct{}, max(1, p.Policy.Boots))
+	p.busy = map[engine.SandboxID]*work{}
+	defer p.workers.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	pos, err := p.Store.Position(ctx) // before the read, so that no change slips between
+	if err != nil {
+		return err
+	}
+	if err := p.lookAtAll(ctx); err != nil {
+		return err
+	}
+	for ev, err := range p.Store.Events(ctx, pos.Seq) {
+		if engine.AsCode(err) == engine.Compacted { // fell behind the ring: look at everything again
+			return p.lookAtAll(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		switch ev.Body.(type) {
+		case engine.SandboxChanged, engine.ProcessChanged:
+			p.look(ctx, ev.Body.Of())
+		}
+	}
+	return ctx.Err()
+}
+
+func (p *Pool) lookAtAll(ctx context.Context) error {
+	return p.Store.View(ctx, func(tx *store.Tx) error {
+		all, err := tx.Sandboxes()
+		for _, sb := range all {
+			p.look(ctx, sb.ID)
+		}
+		return err
+	})
+}
+
+// look has a worker look at a sandbox: a new one, or the one that is at it.
+func (p *Pool) look(ctx context.Context, id engine.SandboxID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.busy[id]; w != nil {
+		w.again = true
+		return
+	}
+	p.busy[id] = &work{}
+	p.workers.Go(func() { p.work(ctx, id) })
+}
+
+// work takes steps until its sandbox needs none.
+func (p *Pool) work(ctx context.Context, id engine.SandboxID) {
+	wait := p.Policy.Retry
+	for ctx.Err() == nil {
+		did, err := p.stepOnce(ctx, id)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			p.Log.Warn("pool: a step failed", "sandbox", id, "step", did, "err", err, "again_in", wait)
+			if !sleep(ctx, wait) {
+				return
+			}
+			wait = min(2*wait, time.Minute)
+		case did == nothing && p.done(id):
+			return
+		case did != nothing:
+			wait = p.Policy.Retry
+		}
+	}
+}
+
+// done ends a worker unless its sandbox changed since it looked.
+func (p *Pool) done(id engine.SandboxID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.busy[id]; w.again {
+		w.again = false
+		return false
+	}
+	delete(p.busy, id)
+	return true
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// stepOnce reads the rows, plans and takes one step.
+func (p *Pool) stepOnce(ctx context.Context, id engine.SandboxID) (step, error) {
+	var (
+		sb    engine.Sandbox
+		procs []engine.Process
+	)
+	err := p.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if sb, err = tx.Sandbox(id); err != nil {
+			return err
+		}
+		procs, err = tx.ProcessesOf(id)
+		return err
+	})
+	if engine.AsCode(err) == engine.NotFound {
+		return nothing, nil // removed: nothing is left to do
+	}
+	if err != nil {
+		return nothing, err
+	}
+	next := plan(sb, procs)
+	return next, p.take(ctx, next, sb, procs)
+}
+
+func (p *Pool) take(ctx context.Context, next step, sb engine.Sandbox, procs []engine.Process) error {
+	switch next {
+	case boot:
+		return p.boot(ctx, sb)
+	case begin:
+		return p.fire(ctx, sb.ID, engine.Begin)
+	case rest:
+		return p.fire(ctx, sb.ID, engine.Rest)
+	case settle:
+		return p.settle(ctx, sb.ID)
+	case remove:
+		return p.remove(ctx, sb, procs)
+	}
+	return nil
+}
+
+// fire moves a sandbox, unless somebody moved it first: then the next look
+// decides anew.
+func (p *Pool) fire(ctx context.Context, id engine.SandboxID, on engine.LifeTrigger) error {
+	err := p.Store.Update(ctx, func(tx *store.Tx) error {
+		_, err := tx.Fire(id, on)
+		return err
+	})
+	return ignoreConflict(err)
+}
+
+func ignoreConflict(err error) error {
+	switch engine.AsCode(err) {
+	case engine.Conflict, engine.NotFound:
+		return nil
+	}
+	return err
+}
