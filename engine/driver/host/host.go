@@ -1,0 +1,178 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/engine"
+	"sbx/engine/driver"
+)
+
+// Config is what a [Host] needs to know. Dir and Helper must be set.
+type Config struct {
+	// Dir is the engine's data directory; boxes are in Dir/boxes.
+	Dir string
+	// Helper is the argv with which this binary is run again to reach
+	// [ConfineMain]; "confine" is appended. {"/proc/self/exe"} for sbx.
+	Helper []string
+	// Isolation is "bubblewrap", "landlock" or "none"; "" is the strongest
+	// that works here.
+	Isolation string
+	// AllowRoot lets an adopted workspace that belongs to root run as root.
+	AllowRoot bool
+	// PortRange is where FreePort looks, both ends included; zero: 20000 to
+	// 29999, below what the kernel hands out by itself.
+	PortRange [2]int
+	// NoCgroups does without cgroups, as on a host where none can be made.
+	NoCgroups bool
+	Log       *slog.Logger
+}
+
+// Host is the driver for this machine: a box is a directory and the processes
+// in it. Open it before use and Close it after.
+type Host struct {
+	cfg     Config
+	root    bool   // the engine runs as root
+	tag     string // names this data directory in cgroups and markers
+	confine confiner
+	iso     engine.Isolation
+	env     []string // the allow-list, but HOME
+	view    view     // what boxes see of this machine
+	exe     *os.File // this binary, to be run as the launcher
+	spawner *spawner
+	cgroups *cgroups // nil: none here
+	procs   procTable
+	work    sync.WaitGroup // the goroutines of processes
+
+	mu    sync.Mutex
+	boxes map[engine.SandboxID]*box
+	port  int // where FreePort looks next
+	uid   int // the next to be tried
+}
+
+var _ driver.Driver = (*Host)(nil)
+
+// New returns a Host that must be opened.
+func New(cfg Config) *Host {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.PortRange == [2]int{} {
+		cfg.PortRange = [2]int{20000, 29999}
+	}
+	return &Host{cfg: cfg, root: os.Geteuid() == 0, boxes: map[engine.SandboxID]*box{}, port: cfg.PortRange[0], uid: firstUID}
+}
+
+// Open finds out what this machine offers, chooses the confinement, and starts
+// the thread that processes are started from.
+func (h *Host) Open(ctx context.Context) error {
+	if err := h.openDir(); err != nil {
+		return err
+	}
+	exe, err := os.Open(h.cfg.Helper[0])
+	if err != nil {
+		return fmt.Errorf("open the launcher: %w", err)
+	}
+	h.exe = exe
+	keepFilesHome()
+	h.spawner = startSpawner()
+	h.see()
+	if !h.cfg.NoCgroups {
+		h.cgroups = openCgroups(ctx, h)
+	}
+	if err := h.chooseConfiner(ctx); err != nil {
+		h.Close()
+		return err
+	}
+	return h.openBoxesDir()
+}
+
+// openDir makes the data directory's path real: mounts and rules name it.
+func (h *Host) openDir() error {
+	if err := os.MkdirAll(filepath.Join(h.cfg.Dir, "boxes"), 0o700); err != nil {
+		return fmt.Errorf("make the boxes' directory: %w", err)
+	}
+	dir, err := filepath.EvalSymlinks(h.cfg.Dir)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("find the data directory: %w", err)
+	}
+	h.cfg.Dir = dir
+	sum := sha256.Sum256([]byte(dir))
+	h.tag = hex.EncodeToString(sum[:6])
+	return nil
+}
+
+// openBoxesDir lets boxes through to their own directory: a box's is its own
+// group's. Where the confinement hides the data directory, its mode stays.
+func (h *Host) openBoxesDir() error {
+	if !h.root {
+		return nil
+	}
+	dirs := []string{h.boxesDir()}
+	if !h.confine.hides() {
+		dirs = append(dirs, h.cfg.Dir)
+	}
+	for _, dir := range dirs {
+		fi, err := os.Stat(dir)
+		if err == nil {
+			err = os.Chmod(dir, fi.Mode().Perm()|0o011)
+		}
+		if err != nil {
+			return fmt.Errorf("let boxes through %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// keepFilesHome closes what this process has inherited to its children: Go's
+// own descriptors are closed to them already.
+func keepFilesHome() {
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // an old kernel: then not
+}
+
+func (h *Host) boxesDir() string { return filepath.Join(h.cfg.Dir, "boxes") }
+
+// Isolation is the confinement in force.
+func (h *Host) Isolation() engine.Isolation { return h.iso }
+
+// Close kills what still runs, waits for it, and ends the starting thread.
+func (h *Host) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	for _, b := range h.open() {
+		if err := b.killAll(ctx); err != nil {
+			h.cfg.Log.Warn("close the driver", "sandbox", b.id, "err", err)
+		}
+	}
+	h.work.Wait()
+	if h.spawner != nil {
+		h.spawner.stop()
+	}
+	if h.cgroups != nil {
+		h.cgroups.close()
+	}
+	return h.exe.Close()
+}
+
+// open are the boxes that this Host has handed out.
+func (h *Host) open() []*box {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	boxes := make([]*box, 0, len(h.boxes))
+	for _, b := range h.boxes {
+		boxes = append(boxes, b)
+	}
+	return boxes
+}

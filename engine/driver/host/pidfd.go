@@ -1,0 +1,56 @@
+package host
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// exitFile turns the pidfd of a child into a file that the runtime's poller
+// watches, so that waiting for a thousand children takes no thread each.
+func exitFile(pidfd int) *os.File {
+	unix.SetNonblock(pidfd, true)
+	return os.NewFile(uintptr(pidfd), "pidfd")
+}
+
+// waitExit parks until the child has exited, then reaps it. Until it is reaped
+// its pid can't be anyone else's.
+func waitExit(f *os.File, pid int) (syscall.WaitStatus, syscall.Rusage, error) {
+	var (
+		ws     syscall.WaitStatus
+		usage  syscall.Rusage
+		reaped int
+		failed error
+	)
+	rc, err := f.SyscallConn()
+	if err != nil {
+		return ws, usage, err
+	}
+	err = rc.Read(func(uintptr) bool {
+		for {
+			reaped, failed = syscall.Wait4(pid, &ws, syscall.WNOHANG, &usage)
+			if failed != syscall.EINTR {
+				return failed != nil || reaped == pid
+			}
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	return ws, usage, err
+}
+
+// signalOne signals a process if it still is the one that was seen.
+func signalOne(s procStat, sig unix.Signal) bool {
+	fd, err := unix.PidfdOpen(s.PID, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	// The descriptor pins whoever has the pid now; its start time says who.
+	if now, ok := statOf(s.PID); !ok || now.Start != s.Start {
+		return false
+	}
+	return unix.PidfdSendSignal(fd, sig, nil, 0) == nil
+}

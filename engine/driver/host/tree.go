@@ -1,0 +1,115 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// members are the living processes of the tree: from its cgroup, or else by
+// descent, session and marker.
+func (p *proc) members() []procStat {
+	if p.cg != nil {
+		var found []procStat
+		for _, pid := range p.cg.pids() {
+			if s, ok := statOf(pid); ok && !s.dead() {
+				found = append(found, s)
+			}
+		}
+		return found
+	}
+	table := readProcs()
+	found := descendants(table, p.root)
+	if p.nested() {
+		return found // nothing leaves a pid namespace
+	}
+	return p.box.host.marked(table, found, string(p.box.id)+"/"+string(p.id))
+}
+
+// own are those members that are the sandbox's: neither bubblewrap's monitor
+// nor its pid 1.
+func (p *proc) own() []procStat {
+	all := p.members()
+	if !p.nested() {
+		return all
+	}
+	own := all[:0]
+	for _, s := range all {
+		if s.PID != p.root.PID && s.PID != p.init.PID {
+			own = append(own, s)
+		}
+	}
+	return own
+}
+
+// end kills the tree and returns when it is empty.
+func (p *proc) end(ctx context.Context) error {
+	switch {
+	case p.nested() && len(p.own()) == 0 && !p.over():
+		// It ended by itself: the monitor has the exit code and is about to tell it.
+		return p.endNested(ctx)
+	case p.cg != nil:
+		return p.cg.kill(ctx)
+	case p.nested():
+		signalOne(p.init, unix.SIGKILL)
+		return p.endNested(ctx)
+	}
+	return p.endWalk(ctx)
+}
+
+// endNested waits until the namespace's pid 1 has gone, and everything with it.
+func (p *proc) endNested(ctx context.Context) error {
+	begun := time.Now()
+	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
+		if s, ok := statOf(p.init.PID); !ok || s.Start != p.init.Start || s.dead() {
+			return nil
+		}
+		if time.Since(begun) > catchUpTime { // it had its time
+			signalOne(p.init, unix.SIGKILL)
+			signalOne(p.root, unix.SIGKILL)
+		}
+		if err := pause(ctx, wait); err != nil {
+			return fmt.Errorf("wait for its namespace: %w", err)
+		}
+	}
+}
+
+// endWalk kills what it finds until it finds nothing. All are stopped before
+// any is killed: a child whose parent has gone is harder to find, and what is
+// stopped can't fork.
+func (p *proc) endWalk(ctx context.Context) error {
+	stopped := map[procKey]bool{}
+	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
+		found := p.members()
+		if len(found) == 0 {
+			return nil
+		}
+		fresh := false
+		for _, s := range found {
+			if key := (procKey{s.PID, s.Start}); !stopped[key] {
+				stopped[key], fresh = true, true
+				signalOne(s, unix.SIGSTOP)
+			}
+		}
+		if fresh && len(stopped) < maxStopped {
+			continue
+		}
+		for _, s := range found {
+			signalOne(s, unix.SIGKILL)
+		}
+		if err := pause(ctx, wait); err != nil {
+			return fmt.Errorf("wait for %d processes: %w", len(found), err)
+		}
+	}
+}
+
+// procKey is a process's identity.
+type procKey struct {
+	pid   int
+	start uint64
+}
+
+// maxStopped ends the stopping of a tree that grows faster than it is found.
+const maxStopped = 4096

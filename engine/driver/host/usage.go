@@ -1,0 +1,121 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"sbx/engine"
+)
+
+// A sample is what Usage saw last.
+type sample struct {
+	at  time.Time
+	cpu time.Duration // in all
+}
+
+// clockTick is the kernel's unit of cpu time in /proc, on every architecture.
+const clockTick = 10 * time.Millisecond
+
+// Usage is what the box's processes use now. Memory is what is theirs alone:
+// resident pages without those of files and shared memory, summed; where the
+// kernel accounts a cgroup's memory, its working set. Cpu time is the cgroup's,
+// which knows of processes that have ended; else that of those that live.
+func (b *box) Usage(ctx context.Context) (engine.Usage, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Usage{}, err
+	}
+	procs, cpu := b.count()
+	u := engine.Usage{Processes: len(procs)}
+	for _, pid := range procs {
+		u.Memory += privateMemory(pid)
+	}
+	if set, ok := b.workingSet(); ok {
+		u.Memory = set
+	}
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if past := now.Sub(b.sample.at); !b.sample.at.IsZero() && past > 0 && cpu > b.sample.cpu {
+		u.CPU = float64(cpu-b.sample.cpu) / float64(past)
+	}
+	b.sample = sample{now, cpu}
+	return u, nil
+}
+
+// count are the pids of the box's live trees and their cpu time.
+func (b *box) count() (pids []int, cpu time.Duration) {
+	if c := b.host.cgroups; c != nil {
+		for _, p := range b.live() {
+			pids = append(pids, p.cg.pids()...)
+		}
+		return pids, cpuOf(filepath.Join(c.root, string(b.id), "cpu.stat"))
+	}
+	table := b.host.procs.recent()
+	for _, p := range b.live() {
+		for _, s := range descendants(table, p.root) {
+			pids = append(pids, s.PID)
+			cpu += time.Duration(s.Ticks) * clockTick
+		}
+	}
+	return pids, cpu
+}
+
+// cpuOf reads usage_usec.
+func cpuOf(file string) time.Duration {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(data) {
+		if v, ok := bytes.CutPrefix(line, []byte("usage_usec ")); ok {
+			n, _ := strconv.ParseInt(string(bytes.TrimSpace(v)), 10, 64)
+			return time.Duration(n) * time.Microsecond
+		}
+	}
+	return 0
+}
+
+// privateMemory is a process's resident memory less what it shares with files
+// and other processes.
+func privateMemory(pid int) engine.Size {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		return 0
+	}
+	f := bytes.Fields(data)
+	if len(f) < 3 {
+		return 0
+	}
+	resident, _ := strconv.ParseInt(string(f[1]), 10, 64)
+	shared, _ := strconv.ParseInt(string(f[2]), 10, 64)
+	return engine.Size(max(0, resident-shared) * int64(os.Getpagesize()))
+}
+
+// workingSet is the cgroup's memory less what the kernel could drop at once,
+// where memory is accounted.
+func (b *box) workingSet() (engine.Size, bool) {
+	if b.host.cgroups == nil {
+		return 0, false
+	}
+	dir := filepath.Join(b.host.cgroups.root, string(b.id))
+	data, err := os.ReadFile(filepath.Join(dir, "memory.current"))
+	if err != nil {
+		return 0, false
+	}
+	used, err := strconv.ParseInt(string(bytes.TrimSpace(data)), 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	stat, _ := os.ReadFile(filepath.Join(dir, "memory.stat")) // without it all counts
+	for line := range bytes.Lines(stat) {
+		if v, ok := bytes.CutPrefix(line, []byte("inactive_file ")); ok {
+			n, _ := strconv.ParseInt(string(bytes.TrimSpace(v)), 10, 64)
+			used -= n
+		}
+	}
+	return engine.Size(max(0, used)), true
+}
