@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"sbx/engine"
 )
@@ -14,9 +15,14 @@ type Model interface {
 	// Reply continues t. partial, which may be nil, gets words as they come.
 	// An error is classified: engine.Unauthorized, Exhausted (a spend limit),
 	// Unavailable (worth retrying, with RetryAfter if the provider named it),
-	// Invalid (the request can't be sent as it is).
+	// Invalid (the request can't be sent as it is; [ErrTooLong] is such a one). The
+	// Turn then holds what the failed request cost, and nothing of it is done.
 	Reply(ctx context.Context, t Transcript, tools []Tool, partial func(text string)) (Turn, error)
 }
+
+// ErrTooLong is in the chain of a Model's error when the conversation no longer
+// fits: the loop then shortens what is old and asks again.
+var ErrTooLong = errors.New("the prompt is too long")
 
 // Transcript is a conversation so far. System and the tools stay byte for byte
 // the same within a run, so that the provider's prompt cache holds.
@@ -70,6 +76,8 @@ const (
 	MaxTokens StopReason = "max_tokens"
 	Refusal   StopReason = "refusal"
 	Paused    StopReason = "pause_turn"
+	// ContextFull: the conversation no longer fits the model.
+	ContextFull StopReason = "model_context_window_exceeded"
 )
 
 // Turn is what a model answered.
