@@ -1,0 +1,321 @@
+package healer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sbx/engine"
+	"sbx/store"
+)
+
+// end closes a run: what it fixed is committed, or what it changed is undone.
+// why is set if it was cut.
+func (h *heal) end(ctx context.Context, end ending, why *cutError) error {
+	h.ending = true
+	done, err := h.files(ctx, end, why)
+	switch {
+	case ctx.Err() != nil || errors.Is(err, errStore):
+		return err
+	case err != nil: // a workspace that can't be worked on must not keep the run open
+		done.trouble = err.Error()
+	}
+	if err := h.endAttempt(ctx, end.outcome, "", end.summary); err != nil {
+		return err
+	}
+	return h.close(ctx, end, done)
+}
+
+// files does what is to be done in the workspace, in bounded time.
+func (h *heal) files(ctx context.Context, end ending, why *cutError) (result, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.p.UndoTimeout+h.p.InstallTimeout)
+	defer cancel()
+	if end.outcome == engine.Healed {
+		return h.accept(ctx, end)
+	}
+	return h.undo(ctx, why)
+}
+
+// result is what became of the files that a run changed.
+type result struct {
+	changed, kept        []string
+	commit, notCommitted string
+	trouble              string // what could not be undone
+	restarted            bool
+}
+
+func (h *heal) close(ctx context.Context, end ending, done result) error {
+	if done.trouble != "" {
+		end.summary = strings.TrimSuffix(end.summary, ".") + ". " + done.trouble
+	}
+	if len(done.kept) > 0 {
+		end.summary += ". Left as somebody changed it meanwhile: " + list(done.kept)
+	}
+	return h.writeEnd(ctx, func(tx *store.Tx, run *engine.HealRun) error {
+		if err := failRunning(tx, *run); err != nil {
+			return err
+		}
+		if err := dropMoments(tx, *run); err != nil {
+			return err
+		}
+		run.State, run.Outcome, run.Doing, run.Ended = engine.RunEnded, end.outcome, "", tx.Now
+		run.Summary, run.Next, run.FixedBy = h.words(end.summary), h.words(end.next), end.fixedBy
+		run.Changed, run.KeptByUser = done.changed, done.kept
+		run.Commit, run.NotCommitted = done.commit, h.words(done.notCommitted)
+		switch end.outcome {
+		case engine.Healed:
+			return fireHealth(tx, run.Sandbox, engine.Repaired, "")
+		case engine.Cancelled, engine.Interrupted:
+			return h.lookAgain(tx, run, done.restarted)
+		}
+		return fireHealth(tx, run.Sandbox, engine.GaveUp, line(h.redact(end.reason), maxReason))
+	})
+}
+
+// lookAgain leaves a cut run's sandbox to the detectors: it is starting if the
+// app was started again, else unknown.
+func (h *heal) lookAgain(tx *store.Tx, run *engine.HealRun, restarted bool) error {
+	if err := fireHealth(tx, run.Sandbox, engine.Cut, run.Summary); err != nil || !restarted {
+		return err
+	}
+	return fireHealth(tx, run.Sandbox, engine.Restarted, "started again after its heal was cut")
+}
+
+// failRunning ends the steps that a cut left running.
+func failRunning(tx *store.Tx, run engine.HealRun) error {
+	attempts, err := tx.Attempts(run.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range attempts {
+		steps, err := tx.Steps(run.ID, a.Number)
+		if err != nil {
+			return err
+		}
+		for _, st := range steps {
+			if st.State != engine.StepRunning {
+				continue
+			}
+			st.State, st.Ended = engine.StepFailed, tx.Now
+			if st.Text == "" {
+				st.Text = "cut"
+			}
+			if err := tx.PutStep(st); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// accept commits what the run changed: only paths that nobody else touched and
+// that were clean before. The others stay uncommitted, with the fix in them.
+func (h *heal) accept(ctx context.Context, end ending) (result, error) {
+	if h.track == nil {
+		return result{}, nil
+	}
+	mine, theirs, err := h.track.mine(ctx)
+	if ctx.Err() != nil {
+		return result{}, context.Cause(ctx)
+	}
+	if err != nil {
+		return result{notCommitted: "what the run changed could not be found: " + err.Error()}, nil
+	}
+	done := result{changed: sortedAll(mine, theirs)}
+	if len(done.changed) == 0 {
+		return done, nil
+	}
+	dirty, ok, why, err := h.box.Checkpoints().Dirty(ctx)
+	switch {
+	case err != nil:
+		done.notCommitted = err.Error()
+		return done, nil
+	case !ok || why != "":
+		done.notCommitted = why
+		if why == "" {
+			done.notCommitted = "there is no git repository"
+		}
+		return done, nil
+	}
+	paths, out := commitPaths(mine, theirs, h.run.Baseline, dirty)
+	if len(paths) > 0 {
+		done.commit, err = h.box.Checkpoints().Commit(ctx, paths, h.message(end))
+		if err != nil {
+			out = append(out, list(paths)+": "+err.Error())
+		}
+	}
+	done.notCommitted = strings.Join(out, "; ")
+	return done, h.noteCommit(ctx, done, paths)
+}
+
+// commitPaths says which of the run's paths are committed, and which are left
+// out and why. dirty are what git shows as changed now: a path of the run that
+// isn't among them is ignored by git, which keeps a .env out of history.
+func commitPaths(mine, theirs, baseline, dirty []string) (paths, out []string) {
+	var before, ignored []string
+	for _, p := range mine {
+		was, is := covers(baseline, p), covers(dirty, p)
+		switch {
+		case was && !is: // it is as committed again: there is nothing to commit
+		case was:
+			before = append(before, p)
+		case !is:
+			ignored = append(ignored, p)
+		default:
+			paths = append(paths, p)
+		}
+	}
+	if len(before) > 0 {
+		out = append(out, list(before)+" had uncommitted changes before the run")
+	}
+	if len(theirs) > 0 {
+		out = append(out, list(theirs)+" was changed by somebody else during the run")
+	}
+	if len(ignored) > 0 {
+		out = append(out, list(ignored)+" is ignored by git")
+	}
+	return paths, out
+}
+
+// covers reports whether p is one of paths or lies in one (git shows an
+// untracked directory as "dir/").
+func covers(paths []string, p string) bool {
+	return slices.ContainsFunc(paths, func(have string) bool {
+		return have == p || strings.HasSuffix(have, "/") && strings.HasPrefix(p, have)
+	})
+}
+
+func (h *heal) message(end ending) string {
+	subject := line(end.summary, 60)
+	if subject == "" {
+		subject = "made it work again"
+	}
+	return fmt.Sprintf("sbx heal: %s\n\nHeal run %s of sandbox %s, by %s.\nCause: %s\n",
+		subject, h.id, h.sb.Name, end.fixedBy, h.run.Cause)
+}
+
+func (h *heal) noteCommit(ctx context.Context, done result, paths []string) error {
+	switch {
+	case done.commit != "":
+		text := fmt.Sprintf("committed %s as %s", list(paths), cutHead(done.commit, 12))
+		if done.notCommitted != "" {
+			text += "; not committed: " + done.notCommitted
+		}
+		return h.note(ctx, "commit", engine.StepOK, text)
+	case done.notCommitted != "":
+		return h.note(ctx, "commit", engine.StepOK, "not committed: "+done.notCommitted)
+	}
+	return nil
+}
+
+// undo puts back what the run changed and starts the app again, so that what
+// runs is what is on disk. Trouble is told, and ends nothing.
+func (h *heal) undo(ctx context.Context, why *cutError) (result, error) {
+	if h.attempt.Run == "" {
+		return result{}, nil // it never began
+	}
+	var done result
+	var back []string
+	if h.track != nil {
+		var err error
+		back, done.kept, err = h.track.undo(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return done, context.Cause(ctx)
+		case err != nil:
+			done.trouble = "Not everything could be rolled back: " + err.Error() +
+				" (the workspace before the run is checkpoint " + string(h.run.Checkpoint) + ")"
+		}
+		if err := h.noteUndone(ctx, back, done); err != nil {
+			return done, err
+		}
+	}
+	if why != nil && why.down {
+		return done, nil
+	}
+	if h.installed && len(back) > 0 && h.sb.Spec.App.Install != "" {
+		if err := h.reinstall(ctx); err != nil {
+			return done, err
+		}
+	}
+	now, err := h.processes(ctx)
+	if err != nil {
+		return done, err
+	}
+	if !h.acted && len(back) == 0 && allRunning(now) {
+		return done, nil
+	}
+	if err := h.start(ctx); err != nil {
+		return done, h.note(ctx, "restart", engine.StepFailed, "the app could not be started again: "+err.Error())
+	}
+	done.restarted = true
+	return done, nil
+}
+
+func (h *heal) noteUndone(ctx context.Context, back []string, done result) error {
+	if len(back) == 0 && len(done.kept) == 0 && done.trouble == "" {
+		return nil
+	}
+	text, state := "put back "+list(back), engine.StepOK
+	if len(back) == 0 {
+		text = "nothing to put back"
+	}
+	if len(done.kept) > 0 {
+		text += "; left as somebody changed it meanwhile: " + list(done.kept)
+	}
+	if done.trouble != "" {
+		text, state = text+"; "+done.trouble, engine.StepFailed
+	}
+	return h.note(ctx, "rollback", state, text)
+}
+
+// reinstall brings dependencies back to what the rolled back files name.
+func (h *heal) reinstall(ctx context.Context) error {
+	err := (&bench{h}).Install(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return h.note(ctx, "install", engine.StepFailed, "dependencies could not be installed again: "+err.Error())
+	}
+	return h.note(ctx, "install", engine.StepOK, "dependencies were installed again, after the rollback")
+}
+
+// summary says what was seen and tried, and why that was not enough.
+func (h *heal) summary(why string) string {
+	parts := []string{"Seen: " + h.run.Cause}
+	if len(h.seen) > 0 {
+		parts = append(parts, "tried: "+strings.Join(h.seen, "; "))
+	} else {
+		parts = append(parts, "no playbook fits")
+	}
+	text := strings.Join(parts, ". ") + ". " + upperFirst(why)
+	if h.good.ID != "" {
+		text += fmt.Sprintf(". The last good state is checkpoint %s of %s", engine.Short(h.good.ID), h.good.Created.Format("2006-01-02 15:04"))
+	}
+	return text
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// list names paths, the first few of many.
+func list(paths []string) string {
+	const most = 5
+	if len(paths) > most {
+		return strings.Join(paths[:most], ", ") + fmt.Sprintf(" and %d more", len(paths)-most)
+	}
+	return strings.Join(paths, ", ")
+}
+
+func sortedAll(lists ...[]string) []string {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

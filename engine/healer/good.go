@@ -1,0 +1,173 @@
+package healer
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sbx/engine"
+	"sbx/store"
+)
+
+// schedule knows when which sandbox will have been ready for long enough.
+type schedule struct {
+	changed chan struct{} // holds one
+
+	mu  sync.Mutex
+	due map[engine.SandboxID]time.Time
+}
+
+func newSchedule() *schedule {
+	return &schedule{changed: make(chan struct{}, 1), due: map[engine.SandboxID]time.Time{}}
+}
+
+// noteHealth schedules a sandbox that became ready, and drops one that is not
+// ready any more. A sandbox that stays ready keeps its time.
+func (s *schedule) noteHealth(sb engine.Sandbox, after time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sb.Health != engine.Ready {
+		delete(s.due, sb.ID)
+		return
+	}
+	at := sb.HealthChanged.Add(after)
+	if now := time.Now(); at.Before(now) {
+		return // it was looked at when it was due
+	}
+	s.due[sb.ID] = at
+	select {
+	case s.changed <- struct{}{}:
+	default: // the loop will look anyway
+	}
+}
+
+func (s *schedule) drop(id engine.SandboxID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.due, id)
+}
+
+// pop takes out what is due at now; next is when something will be.
+func (s *schedule) pop(now time.Time) (ready []engine.SandboxID, next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, at := range s.due {
+		switch {
+		case !at.After(now):
+			ready = append(ready, id)
+			delete(s.due, id)
+		case next.IsZero() || at.Before(next):
+			next = at
+		}
+	}
+	return ready, next
+}
+
+// keepGood makes a good checkpoint of each sandbox that has been ready for a
+// while, one after another, until ctx ends.
+func (l *loop) keepGood(ctx context.Context) error {
+	for {
+		ready, next := l.good.pop(time.Now())
+		for _, id := range ready {
+			if err := l.saveGood(ctx, id); err != nil && ctx.Err() == nil {
+				l.Log.Warn("no good checkpoint could be made", "sandbox", id, "err", err)
+			}
+		}
+		wait := time.Hour
+		if !next.IsZero() {
+			wait = max(0, time.Until(next))
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		case <-l.good.changed:
+			t.Stop()
+		case <-t.C:
+		}
+	}
+}
+
+// saveGood saves a sandbox that is still ready, unless its files are those of
+// the last good checkpoint. No run starts on it meanwhile.
+func (l *loop) saveGood(ctx context.Context, id engine.SandboxID) error {
+	release, ok := l.lanes.hold(id)
+	if !ok {
+		return nil // being healed: it will be ready again, or is not good
+	}
+	defer release()
+	var all []engine.Checkpoint
+	var sb engine.Sandbox
+	err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if sb, err = tx.Sandbox(id); err != nil {
+			return err
+		}
+		all, err = tx.Checkpoints(id)
+		return err
+	})
+	if err != nil || sb.Health != engine.Ready || !wantedUp(sb) {
+		return ignoreGone(err)
+	}
+	box, err := l.Box(ctx, id)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.p.UndoTimeout)
+	defer cancel()
+	tree, err := box.Checkpoints().Save(ctx, "good")
+	if engine.AsCode(err) == engine.Unavailable {
+		return nil // a host without git has no checkpoints; a run says so
+	}
+	if err != nil {
+		return err
+	}
+	for _, cp := range all {
+		if cp.Good && cp.Tree == tree {
+			return nil
+		}
+	}
+	keep, drop := keepNewest(append([]engine.Checkpoint{{
+		ID: engine.CheckpointID(engine.NewID(engine.CheckpointPrefix)), Sandbox: id, Good: true,
+		Note: "ready for " + l.p.GoodAfter.String(), Tree: tree,
+	}}, all...), l.p.KeepGood)
+	err = l.Store.Update(ctx, func(tx *store.Tx) error {
+		tx.By = actor
+		keep[0].Created = tx.Now
+		if err := tx.PutCheckpoint(keep[0]); err != nil {
+			return err
+		}
+		for _, cp := range drop {
+			if err := tx.DropCheckpoint(cp.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	trees := make([]string, len(keep))
+	for i, cp := range keep {
+		trees[i] = cp.Tree
+	}
+	return box.Checkpoints().Drop(ctx, trees)
+}
+
+// keepNewest keeps the first n good checkpoints and the first n of runs; all is
+// newest first.
+func keepNewest(all []engine.Checkpoint, n int) (keep, drop []engine.Checkpoint) {
+	good, ofRuns := n, n
+	for _, cp := range all {
+		room := &ofRuns
+		if cp.Good {
+			room = &good
+		}
+		if *room--; *room >= 0 {
+			keep = append(keep, cp)
+		} else {
+			drop = append(drop, cp)
+		}
+	}
+	return keep, drop
+}

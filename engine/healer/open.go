@@ -1,0 +1,142 @@
+package healer
+
+import (
+	"fmt"
+	"time"
+
+	"sbx/engine"
+	"sbx/store"
+)
+
+// actor is who the loop's own changes are by.
+var actor = engine.Actor{Kind: engine.ActorHealer}
+
+// Open opens a run that somebody asked for. A healthy sandbox is left alone,
+// and the note says so; one that is being healed is a Conflict that names who
+// asked.
+func Open(tx *store.Tx, p Policy, id engine.SandboxID, by engine.Actor) (engine.HealRun, string, error) {
+	sb, err := tx.Sandbox(id)
+	if err != nil {
+		return engine.HealRun{}, "", err
+	}
+	run, open, err := tx.OpenRun(id)
+	if err != nil {
+		return engine.HealRun{}, "", err
+	}
+	switch {
+	case open:
+		return run, "", engine.Errorf(engine.Conflict, "%s is being healed already: run %s, opened %s ago by %s (%s)",
+			sb.Name, engine.Short(run.ID), tx.Now.Sub(run.Started).Round(time.Second), run.By, run.Cause).
+			WithHint("watch it with: sbx logs --healer %s", sb.Name)
+	case sb.Wanted != engine.Up || !sb.State.Live():
+		return run, "", engine.Errorf(engine.Conflict, "%s is %s: there is nothing to heal", sb.Name, downWords(sb)).
+			WithHint("start it first: sbx start %s", sb.Name)
+	case sb.State == engine.Warming:
+		return run, "", engine.Errorf(engine.Conflict, "%s is coming up", sb.Name).
+			WithHint("see how that goes with: sbx show %s", sb.Name)
+	case sb.Health == engine.Ready:
+		return engine.HealRun{}, sb.Name + " is healthy: nothing to heal", nil
+	}
+	sig, err := tx.RaiseSignal(engine.Signal{
+		Sandbox: id, Kind: engine.HandSignal, Observed: handWords(sb, by), At: tx.Now,
+	})
+	if err != nil {
+		return engine.HealRun{}, "", err
+	}
+	run, err = openRun(tx, p, sb, sig, "by hand: "+by.String(), by)
+	if err != nil {
+		return run, "", err
+	}
+	return run, "", judged(tx, sig, engine.Verdict{Action: engine.Repair, Reason: "asked for by hand", At: tx.Now}, run.ID)
+}
+
+func downWords(sb engine.Sandbox) string {
+	if sb.Wanted == engine.Removed {
+		return "being removed"
+	}
+	if sb.Wanted == engine.Down {
+		return "stopped"
+	}
+	return string(sb.State)
+}
+
+func handWords(sb engine.Sandbox, by engine.Actor) string {
+	words := fmt.Sprintf("%s asked for a heal", by)
+	if sb.Reason != "" {
+		words += fmt.Sprintf(" (%s: %s)", sb.Health, sb.Reason)
+	}
+	return words
+}
+
+func judged(tx *store.Tx, sig engine.Signal, v engine.Verdict, run engine.RunID) error {
+	sig.Verdict, sig.Run = &v, run
+	return tx.JudgeSignal(sig)
+}
+
+// openRun writes a queued run and makes the sandbox healing, visibly at once.
+func openRun(tx *store.Tx, p Policy, sb engine.Sandbox, sig engine.Signal, cause string, by engine.Actor) (engine.HealRun, error) {
+	trigger := engine.Fault
+	if sb.Health == engine.Broken {
+		trigger = engine.Retry
+	}
+	sb, err := tx.FireHealth(sb.ID, trigger, cause)
+	if err != nil {
+		return engine.HealRun{}, err
+	}
+	run := engine.HealRun{
+		ID: engine.RunID(engine.NewID(engine.RunPrefix)), Sandbox: sb.ID, Signal: sig.ID,
+		Cause: cause, By: by, State: engine.RunQueued, MaxAttempts: sb.Spec.Heal.Attempts, Started: tx.Now,
+	}
+	sb.Run = run.ID
+	if err := tx.PutSandbox(&sb); err != nil {
+		return run, err
+	}
+	return run, tx.PutRun(run)
+}
+
+// Cancel ends the open run of a sandbox. One that has begun is cut by whoever
+// works on it, who sees the outcome that is written here, undoes what it did
+// and then ends it.
+func Cancel(tx *store.Tx, id engine.SandboxID, by engine.Actor) error {
+	sb, err := tx.Sandbox(id)
+	if err != nil {
+		return err
+	}
+	run, open, err := tx.OpenRun(id)
+	if err != nil {
+		return err
+	}
+	if !open {
+		return engine.Errorf(engine.Conflict, "%s is not being healed", sb.Name).
+			WithHint("see what was done with: sbx logs --healer %s", sb.Name)
+	}
+	if run.Outcome != "" {
+		return nil // cancelled already, and being undone
+	}
+	run.Outcome, run.Summary = engine.Cancelled, "cancelled by "+by.String()
+	if run.State == engine.RunQueued {
+		return closeQueued(tx, run)
+	}
+	return tx.PutRun(run)
+}
+
+// closeQueued ends a run that nothing has worked on, and has the sandbox
+// looked at again.
+func closeQueued(tx *store.Tx, run engine.HealRun) error {
+	run.State, run.Ended = engine.RunEnded, tx.Now
+	if err := tx.PutRun(run); err != nil {
+		return err
+	}
+	return fireHealth(tx, run.Sandbox, engine.Cut, run.Summary)
+}
+
+// fireHealth moves a sandbox's health unless somebody moved or removed it
+// before: then what they wrote counts.
+func fireHealth(tx *store.Tx, id engine.SandboxID, on engine.HealthTrigger, reason string) error {
+	_, err := tx.FireHealth(id, on, reason)
+	switch engine.AsCode(err) {
+	case engine.Conflict, engine.NotFound:
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package playbook
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// install reinstalls dependencies that are missing, partly there or corrupt.
+type install struct{}
+
+func (install) Name() string { return "reinstall" }
+func (install) Edits() bool  { return true }
+
+func (install) Applies(ev Evidence) (string, bool) {
+	if ev.Spec.App.Install == "" {
+		return "", false
+	}
+	for _, look := range []func(Evidence) string{nodeMissing, pythonMissing, goMissing, damaged, demoMissing} {
+		if why := look(ev); why != "" {
+			return why, true
+		}
+	}
+	if ev.NoDependencies != "" && ev.Down() {
+		return ev.NoDependencies, true
+	}
+	return "", false
+}
+
+func (install) Apply(ctx context.Context, _ Evidence, w Workbench) error {
+	if err := w.Install(ctx); err != nil {
+		return err
+	}
+	return w.Restart(ctx)
+}
+
+var (
+	nodeModule = regexp.MustCompile(`(?:Cannot find (?:module|package)|Can't resolve|Failed to resolve import) ['"]([^'"\n]{1,300})['"]`)
+	pyModule   = regexp.MustCompile(`(?:ModuleNotFoundError|ImportError): No module named ['"]?([A-Za-z0-9_.]{1,200})`)
+	goModule   = regexp.MustCompile(`missing go\.sum entry|cannot find module providing package|verifying [^\s]+: checksum mismatch|go\.mod file indicates .* but vendor`)
+	damage     = regexp.MustCompile(`(?i)invalid package config [^\n]*node_modules|node_modules[^\n]*(?:unexpected end of json input|unexpected end of file|invalid elf header|file too short)|(?:unexpected end of json input|invalid elf header|file too short)[^\n]*node_modules`)
+	demoPart   = regexp.MustCompile(`(?i)cannot find part[:\s]+["']?([\w./@-]{1,100})`)
+)
+
+// nodeMissing: a package, by name or inside node_modules; a relative path is
+// the project's own file, which no install brings back.
+func nodeMissing(ev Evidence) string {
+	for _, m := range nodeModule.FindAllStringSubmatch(ev.Log, 50) {
+		name := m[1]
+		_, inside, deep := strings.Cut(name, "node_modules/")
+		switch {
+		case deep:
+			return "a part of the package " + packageOf(inside) + " is missing"
+		case strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "node:"):
+			continue
+		case ev.Manifests["package.json"] == "":
+			continue
+		}
+		return "the package " + packageOf(name) + " is missing"
+	}
+	return ""
+}
+
+// packageOf is the package of an import: "lodash/fp" is of lodash.
+func packageOf(name string) string {
+	parts := strings.SplitN(name, "/", 3)
+	if strings.HasPrefix(name, "@") && len(parts) > 1 {
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
+}
+
+// pyNames are packages whose import is called otherwise.
+var pyNames = map[string]string{
+	"yaml": "pyyaml", "pil": "pillow", "cv2": "opencv", "bs4": "beautifulsoup4", "sklearn": "scikit-learn",
+	"dotenv": "python-dotenv", "dateutil": "python-dateutil", "jwt": "pyjwt", "git": "gitpython",
+	"mysqldb": "mysqlclient", "psycopg2": "psycopg2", "google": "google-",
+}
+
+// pythonMissing: a module that the project's own list of dependencies names.
+func pythonMissing(ev Evidence) string {
+	for _, m := range pyModule.FindAllStringSubmatch(ev.Log, 50) {
+		module, _, _ := strings.Cut(m[1], ".")
+		if dep := pythonDependency(module); listed(ev, dep) {
+			return "the module " + module + " is missing"
+		}
+	}
+	return ""
+}
+
+func pythonDependency(module string) string {
+	name := strings.ToLower(module)
+	if known, ok := pyNames[name]; ok {
+		name = known
+	}
+	return strings.ReplaceAll(name, "_", "-")
+}
+
+func listed(ev Evidence, dep string) bool {
+	for file, text := range ev.Manifests {
+		if !strings.HasPrefix(file, "requirements") && file != "pyproject.toml" && file != "Pipfile" && file != "setup.cfg" {
+			continue
+		}
+		for line := range strings.Lines(text) {
+			line, _, _ = strings.Cut(line, "#")
+			line = strings.ReplaceAll(strings.ToLower(line), "_", "-")
+			if strings.HasSuffix(dep, "-") && strings.Contains(line, dep) || hasWord(line, dep) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func goMissing(ev Evidence) string {
+	if ev.Manifests["go.mod"] == "" {
+		return ""
+	}
+	if found := goModule.FindString(ev.Log); found != "" {
+		return "modules are missing: " + found
+	}
+	return ""
+}
+
+func damaged(ev Evidence) string {
+	if damage.MatchString(ev.Log) {
+		return "a dependency on disk is corrupt"
+	}
+	return ""
+}
+
+// demoMissing: the demo template's parts are its dependencies.
+func demoMissing(ev Evidence) string {
+	if m := demoPart.FindStringSubmatch(ev.Log); m != nil {
+		return fmt.Sprintf("the part %s is missing", m[1])
+	}
+	return ""
+}

@@ -1,0 +1,36 @@
+package playbook
+
+import (
+	"context"
+	"regexp"
+
+	"sbx/engine"
+)
+
+// restart starts the app once more: the fault may have been a passing one.
+type restart struct{}
+
+func (restart) Name() string { return "restart" }
+func (restart) Edits() bool  { return false }
+
+// codeFault is what an interpreter or compiler says of code that can't run. It
+// says the same at the next start.
+var codeFault = regexp.MustCompile(`(?m)^\s*(?:Uncaught\s+)?(SyntaxError|IndentationError|TabError|ReferenceError|NameError|ImportError)\b|\.go:\d+:\d+: `)
+
+func (restart) Applies(ev Evidence) (string, bool) {
+	if inVain(ev) {
+		return "", false
+	}
+	if ev.Down() {
+		return "it is down; the fault may have been a passing one", true
+	}
+	return "it runs and does not answer; the fault may have been a passing one", true
+}
+
+// inVain reports whether the app was restarted already and failed both times
+// for its code.
+func inVain(ev Evidence) bool {
+	return ev.Signal.Kind == engine.ExitSignal && len(ev.Process.Exits) > 1 && codeFault.MatchString(ev.Log)
+}
+
+func (restart) Apply(ctx context.Context, _ Evidence, w Workbench) error { return w.Restart(ctx) }
