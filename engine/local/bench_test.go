@@ -1,0 +1,166 @@
+package local
+
+import (
+	"bufio"
+	"context"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sbx/engine"
+)
+
+// ticker is a process that says when it starts, and waits.
+const ticker = "echo started; exec sleep 3600"
+
+// benchApp is an engine with one unconfined sandbox whose app is ticker, and
+// the events from there on.
+func benchApp(b *testing.B) (*Engine, engine.Sandbox) {
+	b.Helper()
+	e := open(b, config(b, b.TempDir(), "none"))
+	sb, err := engine.Create(b.Context(), e, engine.CreateSandbox{
+		Keep: true, Origin: source(b),
+		SpecTOML: "[app]\ncommand = \"" + ticker + "\"\nmax_restarts = 1000000\nmin_uptime = \"0s\"\nrestart_delay = \"0s\"\n",
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := e.Do(b.Context(), engine.NewAction(engine.SetMaintenance{Sandbox: sb.ID, On: true})); err != nil {
+		b.Fatal(err)
+	}
+	runningApp(b, e, sb.ID, 0)
+	return e, sb
+}
+
+// runningApp waits until the app runs as another process than not.
+func runningApp(b *testing.B, e *Engine, id engine.SandboxID, not int) engine.Process {
+	b.Helper()
+	var app engine.Process
+	err := engine.Until(b.Context(), e, time.Minute, func(s *engine.Snapshot) bool {
+		app = s.App(id)
+		return app.State == engine.ProcessRunning && app.PID != not && app.PID != 0
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return app
+}
+
+// BenchmarkExitToEvent is from the kill of an app to its exit, read from the
+// journal.
+func BenchmarkExitToEvent(b *testing.B) {
+	e, sb := benchApp(b)
+	app := runningApp(b, e, sb.ID, 0)
+	b.ResetTimer()
+	b.StopTimer()
+	for b.Loop() {
+		snap, err := e.Snapshot(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		kill(b, app.PID)
+		waitExit(b, e, snap.Position, app)
+		b.StopTimer()
+		app = runningApp(b, e, sb.ID, app.PID)
+	}
+}
+
+func waitExit(b *testing.B, e *Engine, pos engine.Position, app engine.Process) {
+	b.Helper()
+	for ev, err := range e.Events(b.Context(), pos) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		if p, ok := ev.Body.(engine.ProcessChanged); ok && p.Process.ID == app.ID && p.Process.PID != app.PID {
+			return
+		}
+	}
+}
+
+// BenchmarkFloorExitSeen is the least: a child is killed and waited for.
+func BenchmarkFloorExitSeen(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		cmd := exec.Command("sleep", "3600")
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		kill(b, cmd.Process.Pid)
+		_ = cmd.Wait() // killed
+	}
+}
+
+// BenchmarkKillToFirstLine is from the kill of an app to the first line of its
+// successor, read from its log.
+func BenchmarkKillToFirstLine(b *testing.B) {
+	e, sb := benchApp(b)
+	app := runningApp(b, e, sb.ID, 0)
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	lines := make(chan struct{}, 100)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for l, err := range e.Logs(ctx, engine.LogQuery{Sandbox: sb.ID, Follow: true}) {
+			if err != nil {
+				return
+			}
+			if strings.HasPrefix(l.Text, "started") {
+				lines <- struct{}{}
+			}
+		}
+	}()
+	<-lines
+	b.ResetTimer()
+	b.StopTimer()
+	for b.Loop() {
+		b.StartTimer()
+		kill(b, app.PID)
+		<-lines
+		b.StopTimer()
+		app = runningApp(b, e, sb.ID, app.PID)
+	}
+	cancel()
+	<-done
+}
+
+// BenchmarkFloorSpawnToFirstLine is the least: a child is killed, waited for,
+// started again and read from.
+func BenchmarkFloorSpawnToFirstLine(b *testing.B) {
+	start := func() (*exec.Cmd, *bufio.Reader) {
+		cmd := exec.Command("/bin/sh", "-c", ticker)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		return cmd, bufio.NewReader(out)
+	}
+	cmd, out := start()
+	if _, err := out.ReadString('\n'); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		kill(b, cmd.Process.Pid)
+		_ = cmd.Wait() // killed
+		cmd, out = start()
+		if _, err := out.ReadString('\n'); err != nil {
+			b.Fatal(err)
+		}
+	}
+	kill(b, cmd.Process.Pid)
+	_ = cmd.Wait()
+}
+
+func kill(b *testing.B, pid int) {
+	b.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		b.Fatal(err)
+	}
+}

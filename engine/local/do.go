@@ -1,0 +1,165 @@
+package local
+
+import (
+	"context"
+	"errors"
+
+	"sbx/engine"
+	"sbx/store"
+)
+
+// effect is what an action does in the transaction that accepts it. It fills
+// in the receipt.
+type effect func(tx *store.Tx, r *engine.Receipt) error
+
+// Do decides an action. What can be checked or must be done outside of the
+// database comes first; then effect, receipt and audit entry are committed
+// together. An action whose ID was done before gets its first receipt.
+func (e *Engine) Do(ctx context.Context, a engine.Action) (engine.Receipt, error) {
+	if a.By.Kind == "" {
+		a.By = e.cfg.Actor
+	}
+	if a.ID == "" || len(a.ID) > 128 {
+		return engine.Receipt{}, engine.Errorf(engine.Invalid, "an action needs an id of 1 to 128 characters")
+	}
+	if r, done, err := e.receipt(ctx, a.ID); done || err != nil {
+		return r, err
+	}
+	r, err := e.act(ctx, a)
+	if err != nil {
+		return engine.Receipt{}, errors.Join(err, e.auditRefusal(ctx, a, err))
+	}
+	r.Position.Epoch, err = e.epoch(ctx)
+	return r, err
+}
+
+func (e *Engine) act(ctx context.Context, a engine.Action) (engine.Receipt, error) {
+	do, err := e.prepare(ctx, a)
+	if err != nil {
+		return engine.Receipt{}, err
+	}
+	var r engine.Receipt
+	err = e.store.Update(ctx, func(tx *store.Tx) error {
+		tx.By, tx.Action = a.By, a.ID
+		before, done, err := tx.Receipt(a.ID) // somebody may have been faster with the same id
+		if done || err != nil {
+			r = before
+			return err
+		}
+		r = engine.Receipt{Action: a.ID}
+		subject, err := e.admit(tx, a)
+		if err != nil {
+			return err
+		}
+		if err := do(tx, &r); err != nil {
+			return err
+		}
+		r.Position.Seq = tx.Seq()
+		if err := tx.AppendAudit(auditEntry(tx, a, subject, r)); err != nil {
+			return err
+		}
+		return tx.PutReceipt(r)
+	})
+	return r, err
+}
+
+// prepare is what an action needs outside of the database, and its effect.
+func (e *Engine) prepare(ctx context.Context, a engine.Action) (effect, error) {
+	switch b := a.Body.(type) {
+	case engine.CreateSandbox:
+		return e.create(ctx, b)
+	case engine.ApplySpec:
+		return e.applySpec(b)
+	case engine.StartSandbox:
+		return startSandbox(b), nil
+	case engine.StopSandbox:
+		return stopSandbox(a.By, b), nil
+	case engine.RestartApp:
+		return restartApp(b), nil
+	case engine.RemoveSandbox:
+		return removeSandbox(a.By, b), nil
+	case engine.KeepSandbox:
+		return keepSandbox(b), nil
+	case engine.SetMaintenance:
+		return setMaintenance(a.By, b), nil
+	case engine.StartHeal:
+		return e.startHeal(a.By, b), nil
+	case engine.CancelHeal:
+		return cancelHeal(a.By, b), nil
+	case engine.Spawn:
+		return spawn(a.By, b)
+	case engine.KillProcess:
+		return killProcess(b), nil
+	case engine.WriteFile:
+		return e.writeFile(ctx, b)
+	}
+	return nil, engine.Errorf(engine.Invalid, "this engine does not know the action %T", a.Body).
+		WithHint("the engine is older than its client: upgrade it")
+}
+
+// admit checks that the subject is there and, with IfSeq, unchanged. It
+// returns the subject's name for the audit log.
+func (e *Engine) admit(tx *store.Tx, a engine.Action) (string, error) {
+	subject := a.Body.Subject()
+	switch {
+	case subject == "":
+		return "", nil
+	case engine.EntryOf(a.Body).Kind == engine.EntryOf(engine.KillProcess{}).Kind:
+		_, err := tx.Process(engine.ProcessID(subject))
+		return subject, err
+	}
+	sb, err := tx.Sandbox(engine.SandboxID(subject))
+	if err != nil {
+		return "", err
+	}
+	if a.IfSeq != 0 && sb.Seq != a.IfSeq {
+		return "", engine.Errorf(engine.Conflict, "%s has changed since you looked (#%d, now #%d)", sb.Name, a.IfSeq, sb.Seq).
+			WithHint("look again, then decide again")
+	}
+	if sb.Wanted == engine.Removed {
+		return "", engine.Errorf(engine.Conflict, "%s is being removed", sb.Name)
+	}
+	return sb.Name, nil
+}
+
+func (e *Engine) receipt(ctx context.Context, id engine.ActionID) (r engine.Receipt, done bool, err error) {
+	err = e.store.View(ctx, func(tx *store.Tx) error {
+		r, done, err = tx.Receipt(id)
+		return err
+	})
+	if done && err == nil {
+		r.Position.Epoch, err = e.epoch(ctx)
+	}
+	return r, done, err
+}
+
+func (e *Engine) epoch(ctx context.Context) (uint64, error) {
+	pos, err := e.store.Position(ctx)
+	return pos.Epoch, err
+}
+
+func auditEntry(tx *store.Tx, a engine.Action, name string, r engine.Receipt) engine.AuditEntry {
+	entry := engine.EntryOf(a.Body)
+	subject := a.Body.Subject()
+	if subject == "" {
+		subject = string(r.Sandbox)
+	}
+	if c, ok := a.Body.(engine.CreateSandbox); ok && name == "" {
+		name = c.Name
+	}
+	return engine.AuditEntry{
+		At: tx.Now, By: a.By, Action: a.ID, Kind: entry.Kind, Subject: subject,
+		Words: entry.Verb + " " + name, Result: "ok",
+	}
+}
+
+// auditRefusal records what somebody tried and was refused.
+func (e *Engine) auditRefusal(ctx context.Context, a engine.Action, cause error) error {
+	entry := engine.EntryOf(a.Body)
+	return e.store.Update(ctx, func(tx *store.Tx) error {
+		return tx.AppendAudit(engine.AuditEntry{
+			At: tx.Now, By: a.By, Action: a.ID, Kind: entry.Kind, Subject: a.Body.Subject(),
+			Words: entry.Verb, Result: e.cfg.Redact(cause.Error()),
+		})
+	})
+}

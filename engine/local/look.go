@@ -1,0 +1,200 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sbx/engine"
+	"sbx/engine/logs"
+	"sbx/store"
+)
+
+// Looker is an engine.Engine over a data directory that no engine runs on. It
+// reads the store and the logs, starts nothing and changes nothing.
+type Looker struct {
+	store *store.Store // nil: the data directory is empty
+	logs  *logs.Store
+	about engine.About
+}
+
+var _ engine.Engine = (*Looker)(nil)
+
+// Look opens a data directory read-only. An empty one is an empty fleet.
+func Look(ctx context.Context, dir, version string) (*Looker, error) {
+	l := &Looker{about: engine.About{Version: version, Protocol: engine.Protocol}}
+	st, err := store.OpenReadOnly(ctx, dir)
+	if errors.Is(err, engine.NotFound) {
+		return l, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.store = st
+	logDir := filepath.Join(dir, "logs")
+	if _, err := os.Stat(logDir); err == nil {
+		if l.logs, err = logs.Open(logDir, logs.Options{}); err != nil {
+			return nil, errors.Join(err, st.Close())
+		}
+	}
+	return l, nil
+}
+
+var errNotRunning = engine.Errorf(engine.Unavailable, "no engine is running").WithHint("start one with: sbx serve --detach")
+
+// Do refuses: there is nobody who could act.
+func (l *Looker) Do(context.Context, engine.Action) (engine.Receipt, error) {
+	return engine.Receipt{}, errNotRunning
+}
+
+// Snapshot is the last that the store knows. Without an engine nothing runs,
+// whatever the rows of one that was killed may say.
+func (l *Looker) Snapshot(ctx context.Context) (*engine.Snapshot, error) {
+	if l.store == nil {
+		s := engine.NewSnapshot(engine.Position{Epoch: 1})
+		s.About = l.about
+		return s, nil
+	}
+	s, err := l.store.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.About = l.about
+	for id, sb := range s.Sandboxes {
+		if sb.State.Live() {
+			sb.State = engine.Cold
+			if sb.Health != engine.Broken {
+				sb.Health, sb.Reason = engine.Unknown, "no engine is running"
+			}
+			s.Sandboxes[id] = sb
+		}
+	}
+	for id, p := range s.Processes {
+		if p.State.Alive() || p.State == engine.ProcessBackoff {
+			p.State, p.PID = engine.ProcessStopped, 0
+			s.Processes[id] = p
+		}
+	}
+	return s, nil
+}
+
+// Events yields what the journal has, then ends: nothing more will come.
+func (l *Looker) Events(ctx context.Context, after engine.Position) iter.Seq2[engine.Event, error] {
+	return func(yield func(engine.Event, error) bool) {
+		if l.store == nil {
+			yield(engine.Event{}, errNotRunning)
+			return
+		}
+		end, err := l.store.Position(ctx)
+		if err == nil && after.Epoch != end.Epoch {
+			err = engine.Errorf(engine.Compacted, "position %s is of another journal", after)
+		}
+		if err != nil {
+			yield(engine.Event{}, err)
+			return
+		}
+		if after.Seq < end.Seq {
+			for ev, err := range l.store.Events(ctx, after.Seq) {
+				if !yield(ev, err) || err != nil {
+					return
+				}
+				if ev.Seq >= end.Seq {
+					break
+				}
+			}
+		}
+		yield(engine.Event{}, errNotRunning)
+	}
+}
+
+// Gauges yields that there is nobody to measure.
+func (l *Looker) Gauges(context.Context, time.Duration) iter.Seq2[engine.Gauges, error] {
+	return func(yield func(engine.Gauges, error) bool) { yield(engine.Gauges{}, errNotRunning) }
+}
+
+// Heals yields the healer's records.
+func (l *Looker) Heals(ctx context.Context, q engine.HealQuery) iter.Seq2[engine.HealRecord, error] {
+	if l.store == nil {
+		return func(func(engine.HealRecord, error) bool) {}
+	}
+	return l.store.Heals(ctx, q)
+}
+
+// Audit yields the audit log.
+func (l *Looker) Audit(ctx context.Context, q engine.AuditQuery) iter.Seq2[engine.AuditEntry, error] {
+	if l.store == nil {
+		return func(func(engine.AuditEntry, error) bool) {}
+	}
+	return l.store.Audit(ctx, q)
+}
+
+// Checkpoints are a sandbox's, newest first.
+func (l *Looker) Checkpoints(ctx context.Context, id engine.SandboxID) (list []engine.Checkpoint, err error) {
+	if l.store == nil {
+		return nil, engine.Errorf(engine.NotFound, "no sandbox %s", id)
+	}
+	err = l.store.View(ctx, func(tx *store.Tx) error {
+		list, err = tx.Checkpoints(id)
+		return err
+	})
+	return list, err
+}
+
+// Diff needs an engine: workspaces are a driver's.
+func (l *Looker) Diff(context.Context, engine.SandboxID, engine.CheckpointID, engine.CheckpointID) (engine.Diff, error) {
+	return engine.Diff{}, errNotRunning
+}
+
+// ProcessByID is a process as it was last seen.
+func (l *Looker) ProcessByID(ctx context.Context, id engine.ProcessID) (p engine.Process, err error) {
+	if l.store == nil {
+		return p, engine.Errorf(engine.NotFound, "no process %s", id)
+	}
+	err = l.store.View(ctx, func(tx *store.Tx) error {
+		p, err = tx.Process(id)
+		return err
+	})
+	return p, err
+}
+
+// Logs yields what was written; following ends at the end.
+func (l *Looker) Logs(ctx context.Context, q engine.LogQuery) iter.Seq2[engine.LogLine, error] {
+	if l.store == nil || l.logs == nil {
+		return func(yield func(engine.LogLine, error) bool) {
+			yield(engine.LogLine{}, engine.Errorf(engine.NotFound, "no log of sandbox %s", q.Sandbox))
+		}
+	}
+	e := &Engine{store: l.store, logs: l.logs}
+	q.Follow = false
+	return e.Logs(ctx, q)
+}
+
+// Pipe needs an engine.
+func (l *Looker) Pipe(context.Context, engine.ProcessID, engine.LogPosition) (engine.Pipe, error) {
+	return nil, errNotRunning
+}
+
+// ReadDir needs an engine: workspaces are a driver's.
+func (l *Looker) ReadDir(context.Context, engine.SandboxID, string) ([]engine.FileInfo, error) {
+	return nil, errNotRunning
+}
+
+// ReadFile needs an engine: workspaces are a driver's.
+func (l *Looker) ReadFile(context.Context, engine.SandboxID, string) (engine.File, error) {
+	return engine.File{}, errNotRunning
+}
+
+// Close lets go of the store.
+func (l *Looker) Close() error {
+	var errs []error
+	if l.logs != nil {
+		errs = append(errs, l.logs.Close())
+	}
+	if l.store != nil {
+		errs = append(errs, l.store.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,97 @@
+package local
+
+import (
+	"context"
+	"io"
+
+	"sbx/engine"
+)
+
+// pipe is a spawned process's stdout and stdin.
+type pipe struct {
+	io.ReadCloser
+	// input waits for the process to run; its ctx is that of the stream.
+	input func() (io.WriteCloser, error)
+	stop  context.CancelFunc
+}
+
+// Pipe is a stream over a spawned process.
+func (e *Engine) Pipe(ctx context.Context, id engine.ProcessID, after engine.LogPosition) (engine.Pipe, error) {
+	p, err := e.ProcessByID(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.Kind != engine.Spawned {
+		return nil, engine.Errorf(engine.Invalid, "%s is supervised: its input is closed and its output is its log", p.Name)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	out, err := e.logs.Bytes(ctx, id, engine.Stdout, after)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return &pipe{
+		ReadCloser: out, stop: stop,
+		input: func() (io.WriteCloser, error) { return e.input(ctx, id) },
+	}, nil
+}
+
+// input is the stdin of a process, as soon as it runs.
+func (e *Engine) input(ctx context.Context, id engine.ProcessID) (io.WriteCloser, error) {
+	pos, err := e.store.Position(ctx) // before the read, so that no change slips between
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.ProcessByID(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.State == engine.ProcessStarting {
+		if err := e.untilStarted(ctx, id, pos.Seq); err != nil {
+			return nil, err
+		}
+	}
+	return e.procs.Input(id)
+}
+
+func (e *Engine) untilStarted(ctx context.Context, id engine.ProcessID, after engine.Seq) error {
+	for ev, err := range e.store.Events(ctx, after) {
+		if err != nil {
+			return err
+		}
+		switch b := ev.Body.(type) {
+		case engine.ProcessChanged:
+			if b.Process.ID == id && b.Process.State != engine.ProcessStarting {
+				return nil
+			}
+		case engine.SandboxRemoved:
+			if _, err := e.ProcessByID(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+func (p *pipe) Write(b []byte) (int, error) {
+	in, err := p.input()
+	if err != nil {
+		return 0, err
+	}
+	return in.Write(b)
+}
+
+// CloseInput ends the process's stdin.
+func (p *pipe) CloseInput() error {
+	in, err := p.input()
+	if err != nil {
+		return err
+	}
+	return in.Close()
+}
+
+// Close hangs up; the process goes on.
+func (p *pipe) Close() error {
+	p.stop()
+	return p.ReadCloser.Close()
+}

@@ -1,0 +1,282 @@
+package local
+
+import (
+	"context"
+	"time"
+
+	"sbx/engine"
+	"sbx/engine/healer"
+	"sbx/engine/pool"
+	"sbx/engine/spec"
+	"sbx/store"
+)
+
+// create checks everything that can be refused before anything is made: the
+// name, the origin and its spec. The place in the pool is reserved with the row.
+func (e *Engine) create(ctx context.Context, b engine.CreateSandbox) (effect, error) {
+	if b.Name != "" {
+		if err := engine.CheckName(b.Name); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkLabels(b.Labels); err != nil {
+		return nil, err
+	}
+	found, err := e.origin(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return func(tx *store.Tx, r *engine.Receipt) error {
+		if err := e.reserve(tx); err != nil {
+			return err
+		}
+		name, err := freeName(tx, b, found)
+		if err != nil {
+			return err
+		}
+		sb := engine.Sandbox{
+			ID:   engine.SandboxID(engine.NewID(engine.SandboxPrefix)),
+			Name: name, Owner: b.Owner, Labels: b.Labels, Keep: b.Keep,
+			Template: found.template, TemplateRevision: found.revision,
+			Spec: found.spec, Origin: found.origin,
+			Wanted: engine.Up, State: engine.Cold, Health: engine.Unknown,
+			Created: tx.Now, StateChanged: tx.Now, HealthChanged: tx.Now, Active: tx.Now,
+		}
+		if err := tx.PutSandbox(&sb); err != nil {
+			return err
+		}
+		r.Sandbox = sb.ID
+		_, err = tx.Fire(sb.ID, engine.Resume)
+		return err
+	}, nil
+}
+
+// reserve refuses what is over capacity, in the transaction that makes the row:
+// 20 concurrent creates at capacity 3 give 3 sandboxes.
+func (e *Engine) reserve(tx *store.Tx) error {
+	levels, err := tx.Levels()
+	if err != nil {
+		return err
+	}
+	if levels.Total >= e.cfg.MaxSandboxes {
+		return engine.Errorf(engine.Exhausted, "the pool is full: %d of %d sandboxes", levels.Total, e.cfg.MaxSandboxes).
+			WithHint("remove one (sbx rm), or raise pool.max_sandboxes").After(time.Minute)
+	}
+	return nil
+}
+
+func startSandbox(b engine.StartSandbox) effect {
+	return func(tx *store.Tx, r *engine.Receipt) error {
+		r.Sandbox = b.Sandbox
+		sb, err := tx.Sandbox(b.Sandbox)
+		if err != nil {
+			return err
+		}
+		if sb.Wanted == engine.Up && sb.State.Live() {
+			r.Note = "already up"
+			return nil
+		}
+		return wantUp(tx, sb)
+	}
+}
+
+// wantUp has the pool bring a sandbox up. One that is on its way down goes up
+// again when it got there.
+func wantUp(tx *store.Tx, sb engine.Sandbox) error {
+	if sb.State.Live() {
+		return engine.Errorf(engine.Conflict, "%s is still being stopped", sb.Name).WithHint("try again in a moment")
+	}
+	sb.Wanted, sb.Reason, sb.Active = engine.Up, "", tx.Now
+	if err := tx.PutSandbox(&sb); err != nil {
+		return err
+	}
+	_, err := tx.Fire(sb.ID, engine.Resume)
+	return err
+}
+
+func stopSandbox(by engine.Actor, b engine.StopSandbox) effect {
+	return func(tx *store.Tx, r *engine.Receipt) error {
+		r.Sandbox = b.Sandbox
+		sb, err := tx.Sandbox(b.Sandbox)
+		if err != nil {
+			return err
+		}
+		if sb.Wanted == engine.Down && !sb.State.Live() {
+			r.Note = "already stopped"
+			return nil
+		}
+		return takeDown(tx, sb, engine.Down, by)
+	}
+}
+
+func removeSandbox(by engine.Actor, b engine.RemoveSandbox) effect {
+	return func(tx *store.Tx, r *engine.Receipt) error {
+		r.Sandbox = b.Sandbox
+		sb, err := tx.Sandbox(b.Sandbox)
+		if err != nil {
+			return err
+		}
+		return takeDown(tx, sb, engine.Removed, by)
+	}
+}
+
+// takeDown wants a sandbox and all its processes down. An open heal run is cut.
+func takeDown(tx *store.Tx, sb engine.Sandbox, wanted engine.Wanted, by engine.Actor) error {
+	sb.Wanted = wanted
+	if err := tx.PutSandbox(&sb); err != nil {
+		return err
+	}
+	procs, err := tx.ProcessesOf(sb.ID)
+	if err != nil {
+		return err
+	}
+	for _, p := range procs {
+		if p.Wanted == engine.WantStopped && p.State.Over() {
+			continue
+		}
+		p.Wanted = engine.WantStopped
+		if err := tx.PutProcess(p); err != nil {
+			return err
+		}
+	}
+	if _, open, err := tx.OpenRun(sb.ID); !open || err != nil {
+		return err
+	}
+	return healer.Cancel(tx, sb.ID, by)
+}
+
+func keepSandbox(b engine.KeepSandbox) effect {
+	return func(tx *store.Tx, r *engine.Receipt) error {
+		r.Sandbox = b.Sandbox
+		sb, err := tx.Sandbox(b.Sandbox)
+		if err != nil {
+			return err
+		}
+		sb.Keep = b.Keep
+		return tx.PutSandbox(&sb)
+	}
+}
+
+func setMaintenance(by engine.Actor, b engine.SetMaintenance) effect {
+	return func(tx *store.Tx, r *engine.Receipt) error {
+		r.Sandbox = b.Sandbox
+		sb, err := tx.Sandbox(b.Sandbox)
+		if err != nil {
+			return err
+		}
+		sb.Maintenance = engine.Maintenance{}
+		if b.On {
+			sb.Maintenance = engine.Maintenance{On: true, By: by.String(), Reason: b.Reason}
+			if b.For > 0 {
+				sb.Maintenance.Until = tx.Now.Add(b.For.D())
+			}
+		}
+		return tx.PutSandbox(&sb)
+	}
+}
+
+// applySpec replaces the stored spec; the supervised processes restart under it.
+func (e *Engine) applySpec(b engine.ApplySpec) (effect, error) {
+	file := b.File
+	if file == "" {
+		file = "sbx.toml"
+	}
+	sp, err := spec.Parse(file, []byte(b.SpecTOML))
+	if err != nil {
+		return nil, err
+	}
+	return func(tx *store.Tx, r *engine.Receipt) error {
+		r.Sandbox = b.Sandbox
+		sb, err := tx.Sandbox(b.Sandbox)
+		if err != nil {
+			return err
+		}
+		if sb.Health == engine.Healing {
+			return engine.Errorf(engine.Conflict, "%s is being healed", sb.Name).
+				WithHint("wait for the run, or abort it: sbx heal --cancel %s", sb.Name)
+		}
+		sb.Spec = sp
+		if err := tx.PutSandbox(&sb); err != nil {
+			return err
+		}
+		if sb.Wanted != engine.Up || !sb.State.Live() || sb.State == engine.Warming {
+			return nil // the next start reads it
+		}
+		return restartAll(tx, sb)
+	}, nil
+}
+
+func restartAll(tx *store.Tx, sb engine.Sandbox) error {
+	if err := pool.WantProcesses(tx, sb); err != nil {
+		return err
+	}
+	procs, err := tx.ProcessesOf(sb.ID)
+	if err != nil {
+		return err
+	}
+	for _, p := range procs {
+		if p.Kind != engine.Supervised {
+			continue
+		}
+		p.Wanted = engine.WantRestart
+		if _, stays := sb.Spec.Process(p.Name); !stays {
+			p.Wanted = engine.WantStopped
+		}
+		if err := tx.PutProcess(p); err != nil {
+			return err
+		}
+	}
+	return restarted(tx, sb)
+}
+
+// restartApp restarts one supervised process.
+func restartApp(b engine.RestartApp) effect {
+	name := b.Process
+	if name == "" {
+		name = engine.AppName
+	}
+	return func(tx *store.Tx, r *engine.Receipt) error {
+		r.Sandbox = b.Sandbox
+		sb, err := tx.Sandbox(b.Sandbox)
+		if err != nil {
+			return err
+		}
+		switch {
+		case sb.Health == engine.Healing:
+			return engine.Errorf(engine.Conflict, "%s is being healed: a restart now would be judged as the healer's own", sb.Name).
+				WithHint("wait for the run, or abort it: sbx heal --cancel %s", sb.Name)
+		case sb.Wanted != engine.Up || !sb.State.Live():
+			return engine.Errorf(engine.Conflict, "%s is %s", sb.Name, sb.State).WithHint("start it: sbx start %s", sb.Name)
+		}
+		if r.Process, err = wantRestart(tx, sb.ID, name); err != nil {
+			return err
+		}
+		if name != engine.AppName {
+			return nil
+		}
+		return restarted(tx, sb)
+	}
+}
+
+// restarted begins a new life for the sandbox's health, where it has one.
+func restarted(tx *store.Tx, sb engine.Sandbox) error {
+	if sb.Health == engine.Starting {
+		return nil
+	}
+	_, err := tx.FireHealth(sb.ID, engine.Restarted, "restarted")
+	return err
+}
+
+func wantRestart(tx *store.Tx, id engine.SandboxID, name string) (engine.ProcessID, error) {
+	procs, err := tx.ProcessesOf(id)
+	if err != nil {
+		return "", err
+	}
+	for _, p := range procs {
+		if p.Kind == engine.Supervised && p.Name == name {
+			p.Wanted = engine.WantRestart
+			return p.ID, tx.PutProcess(p)
+		}
+	}
+	return "", engine.Errorf(engine.NotFound, "no supervised process %q", name).WithHint("see them with: sbx show %s", id)
+}
