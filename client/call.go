@@ -117,10 +117,10 @@ func (c *Client) refusal(resp *http.Response) error {
 func (c *Client) hinted(e *engine.Error) error {
 	if e.Code == engine.Unauthorized {
 		if c.token == "" {
-			return e.WithHint("give a token for %s: see sbx context --help", c.where)
+			return e.WithHint("give a token of that engine: set SBX_TOKEN")
 		}
 		if e.Hint == "" {
-			return e.WithHint("the token for %s is not valid there: see sbx token --help", c.where)
+			return e.WithHint("set SBX_TOKEN to a token of that engine")
 		}
 	}
 	return e

@@ -153,7 +153,7 @@ func baseURL(cfg Config) (*url.URL, error) {
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, engine.Errorf(engine.Invalid, "an engine's URL has no user, query or fragment").
-			WithHint("a token goes into a header: see sbx context --help")
+			WithHint("a token goes into SBX_TOKEN")
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	return u, nil

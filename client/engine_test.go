@@ -23,7 +23,7 @@ var origin = engine.Origin{Kind: engine.FromTemplate, Ref: "demo"}
 // world is a fake engine behind a server on a loopback address.
 type world struct {
 	fake   *enginetest.Fake
-	asked  arrivals
+	asked  *count // the journal's readers
 	server *server.Server
 	addr   string
 	stop   func() // of the server; returns when it has
@@ -35,9 +35,9 @@ func newWorld(t *testing.T) *world {
 	// Everything that this test starts ends before this looks.
 	running := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, running) })
-	w := &world{fake: enginetest.NewFake(t.TempDir())}
+	w := &world{fake: enginetest.NewFake(t.TempDir()), asked: newCount()}
 	t.Cleanup(func() { _ = w.fake.Close() })
-	w.server = &server.Server{Engine: watched{w.fake, &w.asked}, Version: "test", Authenticate: authenticate}
+	w.server = &server.Server{Engine: watched{w.fake, w.asked}, Version: "test", Authenticate: authenticate}
 	w.listen(t, "127.0.0.1:0")
 	t.Cleanup(func() { w.stop() })
 	return w

@@ -2,7 +2,9 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -301,7 +303,7 @@ func TestClosingAClientEndsItsStreams(t *testing.T) {
 			ended <- err
 		}
 	}()
-	w.streaming(t, "/v1/events", 1)
+	w.asked.reach(t, 1)
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -310,5 +312,38 @@ func TestClosingAClientEndsItsStreams(t *testing.T) {
 	}
 	if _, err := c.Snapshot(t.Context()); engine.AsCode(err) != engine.Unavailable {
 		t.Errorf("a call after close: %v, want unavailable", err)
+	}
+}
+
+func TestAStreamEndsWithItsContextThoughTheServerHangs(t *testing.T) {
+	w := newWorld(t)
+	h := w.server.Handler()
+	arrived := newCount()
+	addr := handlerServer(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/events" {
+			h.ServeHTTP(rw, r)
+			return
+		}
+		arrived.add()
+		<-r.Context().Done() // never an answer
+	}))
+	c := dial(t, hasty(addr))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		for _, err := range c.Events(ctx, engine.Position{}) {
+			ended <- err
+		}
+	}()
+	arrived.reach(t, 1)
+	cancel()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("it ended with %v, want the context's error", err)
+		}
+	case <-time.After(2 * time.Second):
+		t.Error("it goes on after its context")
+		<-ended
 	}
 }

@@ -23,44 +23,16 @@ func (w *world) restart(t *testing.T) {
 	w.listen(t, w.addr)
 }
 
-// arrivals counts the requests that a server let in, by path.
-type arrivals struct {
-	mu    sync.Mutex
-	paths map[string]*count
-}
-
-func (a *arrivals) of(path string) *count {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.paths == nil {
-		a.paths = map[string]*count{}
-	}
-	if a.paths[path] == nil {
-		a.paths[path] = newCount()
-	}
-	return a.paths[path]
-}
-
-// streaming waits until the engine was asked for n streams of a path.
-func (w *world) streaming(t *testing.T, path string, n int) {
-	t.Helper()
-	w.asked.of(path).reach(t, n)
-}
-
-// watched is an engine that tells which of its streams were asked for.
+// watched is an engine that counts how often its journal was asked for.
 type watched struct {
 	engine.Engine
-	asked *arrivals
+	asked *count
 }
 
 func (e watched) Events(ctx context.Context, after engine.Position) iter.Seq2[engine.Event, error] {
-	return told(e.asked.of("/v1/events"), e.Engine.Events(ctx, after))
-}
-
-func told[T any](c *count, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		c.add()
-		seq(yield)
+	return func(yield func(engine.Event, error) bool) {
+		e.asked.add()
+		e.Engine.Events(ctx, after)(yield)
 	}
 }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -31,7 +32,7 @@ func (c *Client) dial(ctx context.Context, path string, q url.Values, silence ti
 	c.sign(h)
 	dialing, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	ws, resp, err := c.sockets.DialContext(dialing, c.address("ws", path, q), h)
+	ws, resp, err := c.handshake(dialing, c.address("ws", path, q), h)
 	if err != nil {
 		if resp != nil && ctx.Err() == nil { // its body holds the beginning of the answer
 			return nil, c.refusal(resp)
@@ -49,6 +50,27 @@ func (c *Client) dial(ctx context.Context, path string, q url.Values, silence ti
 	})
 	s.release = closeWith(ctx, ws)
 	return s, nil
+}
+
+// handshake is the dialer's, but that it ends with ctx: gorilla looks at the
+// deadline of one only.
+func (c *Client) handshake(ctx context.Context, url string, h http.Header) (*websocket.Conn, *http.Response, error) {
+	stop := func() bool { return true }
+	d := *c.sockets
+	connect := d.NetDialContext
+	d.NetDialContext = func(dialing context.Context, network, addr string) (net.Conn, error) {
+		conn, err := connect(dialing, network, addr)
+		if err == nil {
+			stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+		}
+		return conn, err
+	}
+	ws, resp, err := d.DialContext(ctx, url, h)
+	if !stop() && err == nil {
+		_ = ws.Close()
+		return nil, nil, ctx.Err()
+	}
+	return ws, resp, err
 }
 
 // closeWith closes ws when ctx ends, so that a blocked read returns. The

@@ -47,9 +47,20 @@ var sizeUnits = []struct {
 	suffix string
 	size   Size
 }{
-	{"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB},
-	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3},
-	{"T", TiB}, {"G", GiB}, {"M", MiB}, {"K", KiB}, {"B", 1},
+	{"TiB", TiB},
+	{"GiB", GiB},
+	{"MiB", MiB},
+	{"KiB", KiB},
+	{"TB", 1e12},
+	{"GB", 1e9},
+	{"MB", 1e6},
+	{"kB", 1e3},
+	{"KB", 1e3},
+	{"T", TiB},
+	{"G", GiB},
+	{"M", MiB},
+	{"K", KiB},
+	{"B", 1},
 }
 
 // String is the size in the largest binary unit that keeps it exact, or else

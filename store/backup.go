@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ func (s *Store) backup(ctx context.Context, schema int64) error {
 	if err := touch(part); err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	if _, err := s.writeDB.ExecContext(ctx, "VACUUM INTO ?", part); err != nil {
+	if err := copyTo(ctx, s.path(), part); err != nil {
 		return fmt.Errorf("back up to %s: %w", dir, err)
 	}
 	if err := markCopy(ctx, part); err != nil {
@@ -39,13 +40,16 @@ func (s *Store) backup(ctx context.Context, schema int64) error {
 	return dropBackups(dir)
 }
 
+func copyTo(ctx context.Context, path, to string) error {
+	db := openDB(fileURI(path) + "?_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)")
+	_, err := db.ExecContext(ctx, "VACUUM INTO ?", to)
+	return errors.Join(err, db.Close())
+}
+
 func markCopy(ctx context.Context, path string) error {
 	db := openDB(fileURI(path) + "?_pragma=journal_mode(DELETE)&_pragma=synchronous(FULL)")
-	if _, err := db.ExecContext(ctx, "INSERT INTO meta (key, value) VALUES ('copy', '1') ON CONFLICT DO NOTHING"); err != nil {
-		db.Close()
-		return err
-	}
-	return db.Close()
+	_, err := db.ExecContext(ctx, "INSERT INTO meta (key, value) VALUES ('copy', '1') ON CONFLICT DO NOTHING")
+	return errors.Join(err, db.Close())
 }
 
 // dropBackups keeps the newest; their names sort by age.

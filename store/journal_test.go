@@ -67,7 +67,7 @@ func TestAReaderWaitsAndIsWokenByACommit(t *testing.T) {
 
 func TestCloseEndsReadersThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := Open(t.Context(), t.TempDir(), Options{})
+		s, err := Open(t.Context(), plant(t, t.TempDir()), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestALateReaderGetsWhatTheTailHasForgotten(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	sb := putSample(t, s, "a")
 	update(t, s, func(tx *Tx) error {
-		for i := range tailEvents + 200 {
+		for i := range tailEvents + batch {
 			if _, err := tx.Fire(sb.ID, pingPong(i)); err != nil {
 				return err
 			}
@@ -125,7 +125,7 @@ func TestALateReaderGetsWhatTheTailHasForgotten(t *testing.T) {
 	if _, ok := s.tail.after(0); ok {
 		t.Fatal("the tail has everything")
 	}
-	got, err := seqs(t, s, 0, tailEvents+201)
+	got, err := seqs(t, s, 0, tailEvents+batch+1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func consumeN(t *testing.T, s *Store, name string, n int) (list []engine.Seq) {
 }
 
 func TestConsumeGoesOnExactlyWhereItWas(t *testing.T) {
-	dir := t.TempDir()
+	dir := plant(t, t.TempDir())
 	var got []engine.Seq
 	for range 4 {
 		s, err := Open(t.Context(), dir, Options{})
@@ -213,7 +213,7 @@ func TestConsumeGoesOnExactlyWhereItWas(t *testing.T) {
 // TestAConsumersEffectIsExactlyOnce: what fn writes and the cursor's move are
 // one commit, so whatever cuts it off, each signal has one run.
 func TestAConsumersEffectIsExactlyOnce(t *testing.T) {
-	dir := t.TempDir()
+	dir := plant(t, t.TempDir())
 	errCut := errors.New("cut")
 	for n := range 6 {
 		s, err := Open(t.Context(), dir, Options{})

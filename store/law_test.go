@@ -16,7 +16,7 @@ import (
 // TestSnapshotWithTheEventsAfterItIsTheLaterSnapshot is the journal's law, over
 // random histories through the real store, with events that went over a wire.
 func TestSnapshotWithTheEventsAfterItIsTheLaterSnapshot(t *testing.T) {
-	s, err := Open(t.Context(), t.TempDir(), Options{Sync: "normal"})
+	s, err := Open(t.Context(), plant(t, t.TempDir()), Options{Sync: "normal"})
 	if err != nil {
 		t.Fatal(err)
 	}

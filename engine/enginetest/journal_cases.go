@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"sbx/engine"
 )
@@ -61,7 +60,7 @@ func snapshotLaw(t *testing.T, s *suite) {
 	for _, ev := range s.between(t, before.Position, after.Position) {
 		before.Apply(ev)
 	}
-	if diff := cmp.Diff(after, before, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(after, before); diff != "" {
 		t.Errorf("the later snapshot (-) isn't the earlier one with the events applied (+):\n%s", diff)
 	}
 }

@@ -61,7 +61,15 @@ func TestCancelCutsTheRunWithinASecondAndUndoesIt(t *testing.T) {
 				t.Errorf("step %s still runs", st.Name)
 			}
 		}
-		r.awaitHealth(id, engine.Starting) // what is on disk was started again
+		// What is on disk was started again. It fails as before, and whoever
+		// cancelled its heal gets no other.
+		r.awaitHealth(id, engine.Broken)
+		if p := view(r, func(tx *store.Tx) (engine.Process, error) { return tx.Process(procOf(id)) }); p.Starts != 3 {
+			t.Errorf("the app was started %d times, want 3: at first, by the playbook, after the rollback", p.Starts)
+		}
+		if runs := view(r, func(tx *store.Tx) ([]engine.HealRun, error) { return tx.RunsOf(id, time.Time{}) }); len(runs) != 1 {
+			t.Errorf("%d runs, want the one that was cancelled", len(runs))
+		}
 	})
 }
 

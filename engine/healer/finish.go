@@ -25,7 +25,23 @@ func (h *heal) end(ctx context.Context, end ending, why *cutError) error {
 	if err := h.endAttempt(ctx, end.outcome, "", end.summary); err != nil {
 		return err
 	}
-	return h.close(ctx, end, done)
+	if err := h.close(ctx, end, done); err != nil {
+		return err
+	}
+	h.startAfter(ctx, done)
+	return nil
+}
+
+// startAfter starts the app of a run that was cut, once its row is closed: how
+// that start goes must not be taken for a part of the run. If it can't be
+// started, the supervisor says so by a signal.
+func (h *heal) startAfter(ctx context.Context, done result) {
+	if !done.startAfter {
+		return
+	}
+	if err := h.start(ctx); err != nil && ctx.Err() == nil {
+		h.Log.Warn("the app was not started after its heal was cut", "sandbox", h.sb.ID, "run", h.id, "err", err)
+	}
 }
 
 // files does what is to be done in the workspace, in bounded time.
@@ -43,7 +59,7 @@ type result struct {
 	changed, kept        []string
 	commit, notCommitted string
 	trouble              string // what could not be undone
-	restarted            bool
+	startAfter           bool   // the app is to be started when the run is closed
 }
 
 func (h *heal) close(ctx context.Context, end ending, done result) error {
@@ -66,18 +82,49 @@ func (h *heal) close(ctx context.Context, end ending, done result) error {
 		run.Commit, run.NotCommitted = done.commit, h.words(done.notCommitted)
 		switch end.outcome {
 		case engine.Healed:
-			return fireHealth(tx, run.Sandbox, engine.Repaired, "")
-		case engine.Cancelled, engine.Interrupted:
-			return h.lookAgain(tx, run, done.restarted)
+			return errors.Join(fireHealth(tx, run.Sandbox, engine.Repaired, ""), h.raiseIfDown(tx))
+		case engine.Cancelled:
+			err := h.lookAgain(tx, run, done.startAfter)
+			if done.startAfter {
+				return err
+			}
+			return errors.Join(err, h.raiseIfDown(tx))
+		case engine.Interrupted:
+			return h.lookAgain(tx, run, done.startAfter)
 		}
 		return fireHealth(tx, run.Sandbox, engine.GaveUp, line(h.redact(end.reason), maxReason))
 	})
 }
 
+// raiseIfDown raises an exit that came after the last look and before the end:
+// the supervisor's own signal was judged while the run was open, so it led to
+// nothing, and there will be no other.
+func (h *heal) raiseIfDown(tx *store.Tx) error {
+	sb, err := tx.Sandbox(h.sb.ID)
+	if err != nil || !wantedUp(sb) {
+		return ignoreGone(err)
+	}
+	all, err := tx.ProcessesOf(sb.ID)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if p.Kind != engine.Supervised || p.Wanted != engine.WantRunning || p.State != engine.ProcessFailed {
+			continue
+		}
+		_, err := tx.RaiseSignal(engine.Signal{
+			Sandbox: sb.ID, Process: p.ID, Kind: engine.ExitSignal, Exit: p.Exit, At: tx.Now,
+			Observed: fmt.Sprintf("%s is down as its heal ended: %s", p.Name, downReason(p)),
+		})
+		return err
+	}
+	return nil
+}
+
 // lookAgain leaves a cut run's sandbox to the detectors: it is starting if the
-// app was started again, else unknown.
-func (h *heal) lookAgain(tx *store.Tx, run *engine.HealRun, restarted bool) error {
-	if err := fireHealth(tx, run.Sandbox, engine.Cut, run.Summary); err != nil || !restarted {
+// app is started again, else unknown.
+func (h *heal) lookAgain(tx *store.Tx, run *engine.HealRun, starts bool) error {
+	if err := fireHealth(tx, run.Sandbox, engine.Cut, run.Summary); err != nil || !starts {
 		return err
 	}
 	return fireHealth(tx, run.Sandbox, engine.Restarted, "started again after its heal was cut")
@@ -247,10 +294,13 @@ func (h *heal) undo(ctx context.Context, why *cutError) (result, error) {
 	if !h.acted && len(back) == 0 && allRunning(now) {
 		return done, nil
 	}
+	if why != nil {
+		done.startAfter = true
+		return done, nil
+	}
 	if err := h.start(ctx); err != nil {
 		return done, h.note(ctx, "restart", engine.StepFailed, "the app could not be started again: "+err.Error())
 	}
-	done.restarted = true
 	return done, nil
 }
 

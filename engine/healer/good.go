@@ -2,6 +2,7 @@ package healer
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,7 +91,7 @@ func (l *loop) keepGood(ctx context.Context) error {
 }
 
 // saveGood saves a sandbox that is still ready, unless its files are those of
-// the last good checkpoint. No run starts on it meanwhile.
+// a good checkpoint. No run starts on it meanwhile.
 func (l *loop) saveGood(ctx context.Context, id engine.SandboxID) error {
 	release, ok := l.lanes.hold(id)
 	if !ok {
@@ -119,22 +120,27 @@ func (l *loop) saveGood(ctx context.Context, id engine.SandboxID) error {
 	if engine.AsCode(err) == engine.Unavailable {
 		return nil // a host without git has no checkpoints; a run says so
 	}
+	if err != nil || slices.ContainsFunc(all, func(cp engine.Checkpoint) bool { return cp.Good && cp.Tree == tree }) {
+		return err
+	}
+	keep, err := l.rememberGood(ctx, id, tree, all)
 	if err != nil {
 		return err
 	}
-	for _, cp := range all {
-		if cp.Good && cp.Tree == tree {
-			return nil
-		}
-	}
-	keep, drop := keepNewest(append([]engine.Checkpoint{{
+	return box.Checkpoints().Drop(ctx, keep)
+}
+
+// rememberGood writes a good checkpoint down in the place of the oldest, and
+// returns the trees that are still of use.
+func (l *loop) rememberGood(ctx context.Context, id engine.SandboxID, tree string, all []engine.Checkpoint) ([]string, error) {
+	good := engine.Checkpoint{
 		ID: engine.CheckpointID(engine.NewID(engine.CheckpointPrefix)), Sandbox: id, Good: true,
 		Note: "ready for " + l.p.GoodAfter.String(), Tree: tree,
-	}}, all...), l.p.KeepGood)
-	err = l.Store.Update(ctx, func(tx *store.Tx) error {
-		tx.By = actor
-		keep[0].Created = tx.Now
-		if err := tx.PutCheckpoint(keep[0]); err != nil {
+	}
+	keep, drop := keepNewest(append([]engine.Checkpoint{good}, all...), l.p.KeepGood)
+	err := l.Store.Update(ctx, func(tx *store.Tx) error {
+		tx.By, good.Created = actor, tx.Now
+		if err := tx.PutCheckpoint(good); err != nil {
 			return err
 		}
 		for _, cp := range drop {
@@ -144,14 +150,11 @@ func (l *loop) saveGood(ctx context.Context, id engine.SandboxID) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
 	trees := make([]string, len(keep))
 	for i, cp := range keep {
 		trees[i] = cp.Tree
 	}
-	return box.Checkpoints().Drop(ctx, trees)
+	return trees, err
 }
 
 // keepNewest keeps the first n good checkpoints and the first n of runs; all is

@@ -17,13 +17,13 @@ func Judge(now time.Time, p Policy, sb engine.Sandbox, proc engine.Process, past
 	return v
 }
 
-// judge also reports whether the sandbox is to be quarantined: it was healed
-// too often to be healed again.
+// judge also reports whether the sandbox is to be quarantined: broken without
+// another run, until an operator acts.
 func judge(now time.Time, p Policy, sb engine.Sandbox, proc engine.Process, past []engine.Signal, runs []engine.HealRun, sig engine.Signal) (v engine.Verdict, quarantine bool) {
 	action, reason := admit(now, sb, runs, sig)
 	if action == engine.Repair && sig.Kind != engine.HandSignal {
 		action, reason = weigh(now, p, sb, proc, past, sig)
-		if why := flapping(now, p, runs); why != "" && action == engine.Repair {
+		if why := orElse(cancelled(sb, runs), flapping(now, p, runs)); why != "" && action == engine.Repair {
 			action, reason, quarantine = engine.Ignore, why, true
 		}
 	}
@@ -129,6 +129,23 @@ func reasonWith(why string, sig engine.Signal) string {
 		return why + ": " + seen
 	}
 	return why
+}
+
+// byHandPrefix begins the summary of a run that somebody cancelled.
+const byHandPrefix = "cancelled by "
+
+// cancelled says that somebody cancelled the last heal and the sandbox was
+// neither ready nor brought up anew since; "" if not so. To begin another run
+// then would make cancelling useless.
+func cancelled(sb engine.Sandbox, runs []engine.HealRun) string {
+	if len(runs) == 0 || sb.Health == engine.Ready {
+		return ""
+	}
+	last := runs[len(runs)-1]
+	if last.Outcome != engine.Cancelled || !strings.HasPrefix(last.Summary, byHandPrefix) || sb.StateChanged.After(last.Ended) {
+		return ""
+	}
+	return fmt.Sprintf("its heal was %s, and it failed again; to heal it: sbx heal %s", last.Summary, sb.Name)
 }
 
 // flapping says why a sandbox must not be healed again by the loop; "" if it

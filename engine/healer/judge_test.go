@@ -26,6 +26,8 @@ func TestVerdicts(t *testing.T) {
 		}
 		return runs
 	}
+	stopped := ran(1, time.Minute, engine.Cancelled)
+	stopped[0].Summary, stopped[0].Ended = "cancelled by operator dana", now.Add(-time.Second)
 	open := []engine.HealRun{{ID: "ru-abcdefghij", State: engine.RunModel, Cause: "by hand: operator dana"}}
 
 	for _, c := range []struct {
@@ -73,6 +75,11 @@ func TestVerdicts(t *testing.T) {
 		{"three that were cancelled", up, failed, ran(3, time.Minute, engine.Cancelled), exit, engine.Repair, "gave up"},
 		{"two heals and one cut", up, failed, append(ran(2, time.Minute, engine.Healed), ran(1, time.Minute, engine.Interrupted)...), exit, engine.Repair, "gave up"},
 		{"three heals that ended the engine", up, failed, ran(3, time.Minute, engine.Interrupted), exit, engine.Ignore, "the engine ended"},
+		{"cancelled by hand, and failed at the next start", with(func(sb *engine.Sandbox) { sb.Health = engine.Starting }), failed, stopped, exit, engine.Ignore, "cancelled by operator dana, and it failed again"},
+		{"cancelled by hand, and ready since", up, failed, stopped, exit, engine.Repair, "gave up"},
+		{"cancelled by hand, and brought up anew", with(func(sb *engine.Sandbox) {
+			sb.Health, sb.StateChanged = engine.Starting, now
+		}), failed, stopped, exit, engine.Repair, "gave up"},
 		{"three heals of a cold one", with(func(sb *engine.Sandbox) { sb.State = engine.Cold }), failed, ran(3, time.Minute, engine.Healed), exit, engine.Ignore, "cold"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -139,6 +146,11 @@ func TestWhatBecomesOfASandboxWhoseRunWasCut(t *testing.T) {
 }
 
 func TestPolicyIsScaledOnce(t *testing.T) {
+	set := DefaultPolicy()
+	set.Scale = 0.1
+	if set.filled() != (Policy{Scale: 0.1}).filled() {
+		t.Error("a default policy that is scaled is not the scaled default")
+	}
 	p := Policy{Scale: 0.1}.filled().filled()
 	if p.VerifyFor != time.Second || p.RunTimeout != 120*time.Second || p.patience(20*time.Second, 0) != 2*time.Second {
 		t.Errorf("verify %s, run %s, patience %s", p.VerifyFor, p.RunTimeout, p.patience(20*time.Second, 0))

@@ -113,7 +113,7 @@ func Cancel(tx *store.Tx, id engine.SandboxID, by engine.Actor) error {
 	if run.Outcome != "" {
 		return nil // cancelled already, and being undone
 	}
-	run.Outcome, run.Summary = engine.Cancelled, "cancelled by "+by.String()
+	run.Outcome, run.Summary = engine.Cancelled, byHandPrefix+by.String()
 	if run.State == engine.RunQueued {
 		return closeQueued(tx, run)
 	}

@@ -16,6 +16,9 @@ import (
 // byItself is FixedBy of a sandbox that was healthy again before anything was done.
 const byItself = "itself"
 
+// restartWithin bounds a restart beyond the app's own time to stop.
+const restartWithin = time.Minute
+
 // tryPlaybooks is attempt 0: each playbook that the evidence calls for, at most
 // once, until one of them healed. It returns that one's name, or "".
 func (h *heal) tryPlaybooks(ctx context.Context) (string, error) {
@@ -43,6 +46,7 @@ func (h *heal) tryPlaybooks(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		tried["restart"] = tried["restart"] || h.restarts > 0 // it was part of that one
 		if why == "" {
 			return p.Name(), h.endAttempt(ctx, engine.Healed, reason, p.Name()+": "+reason)
 		}
@@ -105,7 +109,10 @@ type bench struct{ h *heal }
 
 var _ playbook.Workbench = (*bench)(nil)
 
-func (b *bench) Restart(ctx context.Context) error { return b.h.start(ctx) }
+func (b *bench) Restart(ctx context.Context) error {
+	b.h.restarts++
+	return b.h.start(ctx)
+}
 
 // start restarts the app, and whatever else of the spec is down.
 func (h *heal) start(ctx context.Context) error {
@@ -133,6 +140,8 @@ func (h *heal) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, h.sb.Spec.App.StopGrace.D()+restartWithin)
+	defer cancel()
 	return h.Restart(ctx, h.sb.ID)
 }
 

@@ -46,8 +46,12 @@ type Policy struct {
 	full bool // filled already
 }
 
-// DefaultPolicy is what SPEC §7 says.
-func DefaultPolicy() Policy { return Policy{}.filled() }
+// DefaultPolicy is what SPEC §7 says, with a Scale that can still be set.
+func DefaultPolicy() Policy {
+	p := Policy{}.filled()
+	p.full = false
+	return p
+}
 
 // filled has the defaults in the place of zeros, and the intervals scaled.
 // Filling twice changes nothing more.

@@ -89,9 +89,7 @@ func (h *heal) undoOpen(ctx context.Context, all []engine.Checkpoint, steps []en
 	}
 	// Only where Run ended and the engine did not: then the app may run with
 	// what was just put back.
-	if len(back) > 0 && wantedUp(h.sb) && h.sb.State != engine.Warming {
-		done.restarted = h.start(ctx) == nil // else its supervisor says what is wrong
-	}
+	done.startAfter = len(back) > 0 && wantedUp(h.sb) && h.sb.State != engine.Warming
 	return done
 }
 
@@ -163,10 +161,11 @@ func (h *heal) closeInterrupted(ctx context.Context, done result) error {
 	if err != nil {
 		return ignoreGone(err)
 	}
-	if outcome == engine.Interrupted {
-		return h.close(ctx, ending{outcome: outcome, summary: summary}, done)
+	if err := h.close(ctx, ending{outcome: outcome, summary: summary}, done); err != nil {
+		return err
 	}
-	return h.close(ctx, ending{outcome: engine.Cancelled, summary: summary}, done)
+	h.startAfter(ctx, done)
+	return nil
 }
 
 // settle frees sandboxes that are healing without a run, finds those whose

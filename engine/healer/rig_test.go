@@ -382,3 +382,12 @@ func lastResult(t agent.Transcript) agent.Result {
 	}
 	return m.Results[len(m.Results)-1]
 }
+
+// eventText is all that an event says.
+func eventText(ev engine.Event) string {
+	b, err := json.Marshal(ev.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}

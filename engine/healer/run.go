@@ -37,6 +37,7 @@ type heal struct {
 	moments int      // how many were written down
 	// installed: dependencies may not be what they were before the run.
 	installed, acted bool
+	restarts         int // that playbooks made
 	ending           bool
 }
 

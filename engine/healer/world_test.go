@@ -35,6 +35,7 @@ type box struct {
 	ran      []driver.Command
 	live     int // commands that run
 	noSave   error
+	onCommit func()
 	strays   int
 }
 
@@ -315,6 +316,9 @@ func (b *box) Dirty(context.Context) ([]string, bool, string, error) {
 }
 
 func (b *box) Commit(_ context.Context, paths []string, message string) (string, error) {
+	if b.onCommit != nil {
+		b.onCommit()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range paths {

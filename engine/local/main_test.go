@@ -42,12 +42,10 @@ func config(tb testing.TB, dir, isolation string) Config {
 	}
 	health := detect.HealthPolicy{Timeout: 5 * time.Second}
 	health.Scale = scale
-	heal := healer.DefaultPolicy()
-	heal.Scale = scale
 	return Config{
 		Dir: dir, Version: "test", Actor: engine.Actor{Kind: engine.ActorScript, Name: "tester"},
 		Driver: drv, NoModel: "no model in tests", Process: process.DefaultPolicy(),
-		Health: health, Heal: heal, Pool: pool.DefaultPolicy(), Log: log,
+		Health: health, Heal: healer.Policy{Scale: scale}, Pool: pool.DefaultPolicy(), Log: log,
 	}
 }
 

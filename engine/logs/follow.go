@@ -37,6 +37,9 @@ func (f *follower) watch() {
 	if writing || over || removed || f.watched {
 		return
 	}
+	if ended(f.stream.dir, f.stream.key.stream) {
+		return // nothing will happen that could wake it
+	}
 	f.watched = f.store.watcher.add(f.stream.dir)
 	f.blind = !f.watched
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"net"
 	"net/netip"
@@ -12,13 +13,15 @@ import (
 // maxToken is longer than any token; what is longer isn't looked at.
 const maxToken = 512
 
+const wrongTokenHint = "it may have been revoked or have expired: use another"
+
 // bearer is the door of TCP. A token is taken from the Authorization header
 // only: one in a URL would end up in logs and histories.
 func (s *Server) bearer(c *call) error {
 	token, ok := bearerToken(c.r.Header.Values("Authorization"))
 	if !ok {
 		return engine.Errorf(engine.Unauthorized, "this needs a token").
-			WithHint("send it as Authorization: Bearer …; see sbx token --help")
+			WithHint("send the header Authorization: Bearer …")
 	}
 	from := address(c.r.RemoteAddr)
 	hash := sha256.Sum256([]byte(token))
@@ -32,8 +35,7 @@ func (s *Server) bearer(c *call) error {
 	if err != nil {
 		if code := engine.AsCode(err); code == engine.Unauthorized || code == engine.NotFound {
 			s.brake.wrong(from, hash)
-			return engine.Errorf(engine.Unauthorized, "the token is not valid").
-				WithHint("it may have been revoked or have expired: see sbx token --help")
+			return engine.Errorf(engine.Unauthorized, "the token is not valid").WithHint("%s", cmp.Or(engine.Hint(err), wrongTokenHint))
 		}
 		return err
 	}

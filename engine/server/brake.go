@@ -76,7 +76,8 @@ func (b *brake) right(token tokenHash) {
 	b.good[token] = struct{}{}
 }
 
-// makeRoom keeps the map bounded: first by what is old, then by anyone.
+// makeRoom keeps the map bounded: first by what is old, then by anyone, and by
+// a quarter at once, so that a flood from many addresses costs little each.
 func (b *brake) makeRoom(now time.Time) {
 	if b.addresses == nil {
 		b.addresses = map[string]*tries{}
@@ -90,7 +91,7 @@ func (b *brake) makeRoom(now time.Time) {
 		}
 	}
 	for from := range b.addresses {
-		if len(b.addresses) < maxTracked {
+		if len(b.addresses) <= maxTracked*3/4 {
 			return
 		}
 		delete(b.addresses, from)

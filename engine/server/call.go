@@ -38,6 +38,7 @@ func (c *call) body() ([]byte, error) {
 		limit = maxBody
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
+	c.takeTime()
 	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
 		return nil, engine.Errorf(engine.Invalid, "the request's body is larger than %s", engine.Size(limit))
 	}
@@ -45,6 +46,12 @@ func (c *call) body() ([]byte, error) {
 		return nil, engine.Errorf(engine.Invalid, "read the request's body: %w", err)
 	}
 	return b, nil
+}
+
+// takeTime lets the answer take longer than the reading of the request may:
+// when that deadline passes, net/http counts the client as gone.
+func (c *call) takeTime() {
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{}) // writers of tests have none
 }
 
 // reply answers with v.

@@ -8,16 +8,17 @@ import (
 	"sbx/engine"
 )
 
-// The ring of encoded events.
-const (
-	maxRingEvents = 8192
-	maxRingBytes  = 8 << 20
-)
+// ringLimits bound the ring of encoded events.
+type ringLimits struct{ events, bytes int }
+
+var defaultRing = ringLimits{events: 8192, bytes: 8 << 20}
 
 // feed is the journal's newest part, read and encoded once for all sockets: a
 // thousand screens cost the engine one reader. A socket that is further behind
 // than the ring reaches reads the engine itself until it has caught up.
 type feed struct {
+	limits ringLimits // zero: the default
+
 	mu  sync.Mutex
 	tap *tap // nil while nobody listens
 }
@@ -25,6 +26,7 @@ type feed struct {
 // tap reads the journal. Its goroutine is its sockets': the last one to leave
 // waits for it.
 type tap struct {
+	limits  ringLimits
 	sockets int // guarded by feed.mu
 	stop    context.CancelFunc
 	done    chan struct{}
@@ -42,7 +44,10 @@ func (f *feed) join(ctx context.Context, e engine.Engine) (*tap, func(), error) 
 	f.mu.Lock()
 	t := f.tap
 	if t == nil {
-		t = &tap{done: make(chan struct{}), ready: make(chan struct{}), more: make(chan struct{})}
+		t = &tap{limits: f.limits, done: make(chan struct{}), ready: make(chan struct{}), more: make(chan struct{})}
+		if t.limits == (ringLimits{}) {
+			t.limits = defaultRing
+		}
 		run, stop := context.WithCancel(context.Background())
 		t.stop = stop
 		f.tap = t
@@ -120,7 +125,7 @@ func (t *tap) add(seq engine.Seq, b []byte) bool {
 	t.pos.Seq = seq
 	t.ring = append(t.ring, b)
 	t.size += len(b)
-	for len(t.ring) > maxRingEvents || t.size > maxRingBytes && len(t.ring) > 1 {
+	for len(t.ring) > t.limits.events || t.size > t.limits.bytes && len(t.ring) > 1 {
 		t.size -= len(t.ring[0])
 		t.ring[0] = nil // or the array would keep it
 		t.ring = t.ring[1:]

@@ -36,6 +36,7 @@ func (s *Server) audit(c *call) error {
 // writeLines answers with a line of JSON for each item. An error before the
 // first is the answer; one after it is the last line, {"error":…}.
 func writeLines(s *Server, c *call, seq iter.Seq2[[]byte, error]) error {
+	c.takeTime()
 	w := &lines{c: c, buf: bufio.NewWriterSize(nil, 32<<10), patience: s.pace.orDefault().write}
 	for b, err := range seq {
 		if err != nil && !w.begun {

@@ -170,12 +170,12 @@ func TestBodiesAreBounded(t *testing.T) {
 		method, path, body string
 		want               string
 	}{
-		"over a MiB":              {"POST", "/v1/sandboxes", big(maxBody), "larger"},
-		"under a MiB":             {"POST", "/v1/sandboxes", big(maxBody - 100), "too long"},
-		"a file over 12 MiB":      {"PUT", "/v1/sandboxes/" + string(r.Sandbox) + "/file", big(maxFileBody), "larger"},
-		"a file's name of 11 MiB": {"PUT", "/v1/sandboxes/" + string(r.Sandbox) + "/file", big(maxFileBody - 1<<20), "too long"},
-		"no JSON":                 {"POST", "/v1/sandboxes", "{", "unexpected end"},
-		"deep JSON":               {"POST", "/v1/sandboxes", `{"labels":` + strings.Repeat("[", 100_000), "depth"},
+		"over a MiB":         {"POST", "/v1/sandboxes", big(maxBody), "larger"},
+		"under a MiB":        {"POST", "/v1/sandboxes", big(maxBody - 100), "too long"},
+		"a file over 12 MiB": {"PUT", "/v1/sandboxes/" + string(r.Sandbox) + "/file", big(maxFileBody), "larger"},
+		"a file over a MiB":  {"PUT", "/v1/sandboxes/" + string(r.Sandbox) + "/file", big(maxBody), "too long"},
+		"no JSON":            {"POST", "/v1/sandboxes", "{", "unexpected end"},
+		"deep JSON":          {"POST", "/v1/sandboxes", `{"labels":` + strings.Repeat("[", 100_000), "depth"},
 	} {
 		rec, _ := doAction(h, c.method, c.path, c.body, nil)
 		if rec.Code != 400 || !strings.Contains(rec.Body.String(), c.want) {

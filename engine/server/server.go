@@ -139,7 +139,7 @@ func (s *Server) admit(rt route, who door, c *call) error {
 	}
 	if !c.role.Allows(rt.least) {
 		return engine.Errorf(engine.Forbidden, "a token with the role %q can't do this", c.role).
-			WithHint("it takes the role %q: see sbx token --help", rt.least)
+			WithHint("use a token with the role %q", rt.least)
 	}
 	return nil
 }

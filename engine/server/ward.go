@@ -77,7 +77,7 @@ func (wd *ward) watch(s *Server, token string, role engine.Role) {
 		switch code := engine.AsCode(err); {
 		case code == engine.Unauthorized || code == engine.Forbidden || code == engine.NotFound:
 			wd.end(engine.Errorf(engine.Unauthorized, "the token was revoked or has expired").
-				WithHint("see sbx token --help"))
+				WithHint("use another"))
 		case err == nil && now != role:
 			wd.end(engine.Errorf(engine.Unavailable, "the token's role was changed").After(time.Second))
 		}

@@ -112,7 +112,9 @@ func (e *env) boot() (engine.SandboxID, driver.Box) {
 func bootOf(id engine.SandboxID) driver.Boot {
 	return driver.Boot{
 		ID: id, Origin: engine.Origin{Kind: engine.FromTemplate, Ref: "test"},
-		Template: func(w driver.FileWriter) error { return w.WriteFile("sub/file.txt", 0o644, []byte("from the template\n")) },
+		Template: func(w driver.FileWriter) error {
+			return w.WriteFile("sub/file.txt", 0o644, []byte("from the template\n"))
+		},
 	}
 }
 

@@ -110,7 +110,7 @@ func environment(e *env) {
 		Command: engine.Command{Shell: "env", Env: map[string]string{"OWN": "of the spec", "TZ": "UTC"}}, Profile: driver.ProfileApp,
 	})
 	e.wait(r)
-	allowed := []string{"PATH", "HOME", "LANG", "TERM", "TZ", "OWN", "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "SBX_BOX"}
+	allowed := []string{"PATH", "HOME", "LANG", "TERM", "TZ", "OWN", "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "SBX_BOX", "SBX_BIN"}
 	for line := range strings.Lines(r.out.String()) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		if !slices.Contains(allowed, name) {

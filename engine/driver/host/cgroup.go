@@ -216,6 +216,22 @@ func (g *cgroup) kill(ctx context.Context) error {
 	return nil
 }
 
+// freeze holds everything in it still and returns what lets it go on.
+func (g *cgroup) freeze() (thaw func()) {
+	file := filepath.Join(g.dir, "cgroup.freeze")
+	if os.WriteFile(file, []byte("1"), 0) != nil {
+		return func() {} // a kernel before 5.2
+	}
+	for range 100 {
+		data, err := os.ReadFile(filepath.Join(g.dir, "cgroup.events"))
+		if err != nil || bytes.Contains(data, []byte("frozen 1")) {
+			break
+		}
+		_ = pause(context.Background(), 100*time.Microsecond) // what is in a system call takes its time
+	}
+	return func() { _ = os.WriteFile(file, []byte("0"), 0) } // it is gone, then
+}
+
 // remove removes an empty cgroup; the box's own stays, it has its accounts.
 func (g *cgroup) remove() error { return rmdirs(g.dir) }
 

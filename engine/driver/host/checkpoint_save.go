@@ -15,6 +15,11 @@ import (
 
 // Save keeps the workspace as it is. A workspace that is as the last Save saw
 // it costs one walk and no process.
+//
+// Not kept are, beside what can be rebuilt and git directories: FIFOs, sockets
+// and devices; what the sandbox's own user can't read; the names that git has
+// for itself (a link called .gitmodules); times, extended attributes, and of
+// modes all but the executable bit and whether others may read.
 func (c *checkpoints) Save(ctx context.Context, _ string) (string, error) {
 	unlock, err := c.lock(ctx)
 	if err != nil {

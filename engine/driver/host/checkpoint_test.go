@@ -35,8 +35,13 @@ func agoTree(t *testing.T, b *box) time.Time {
 		check(t, err)
 		return os.Chtimes(name, old, old)
 	}))
-	<-time.After(2 * racy)
-	return old
+	for {
+		found, err := b.scan(t.Context())
+		check(t, err)
+		if found.signature != "" {
+			return old
+		}
+	}
 }
 
 // changed are the paths of a diff.

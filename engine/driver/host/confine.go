@@ -60,8 +60,19 @@ func (p *plan) become() error {
 		return err
 	}
 	unix.Umask(0o022)
+	plainSignals()
 	say(nil)
 	return syscall.Exec(program, p.Argv, p.Env)
+}
+
+// plainSignals gives signals their default effect now rather than at the exec:
+// one that the Go runtime's handler took on a thread that the exec is ending
+// would be lost, and whoever sent TERM would wait in vain.
+func plainSignals() {
+	var deflt [32]byte // a struct sigaction of zeros, on every architecture
+	for sig := uintptr(1); sig <= 64; sig++ {
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&deflt)), 0, 8, 0, 0)
+	}
 }
 
 // program finds Argv[0] on the sandbox's PATH.

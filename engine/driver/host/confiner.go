@@ -44,6 +44,7 @@ const (
 func (h *Host) chooseConfiner(ctx context.Context) error {
 	want := h.cfg.Isolation
 	var weaker []string
+	var last error
 	for _, c := range []struct {
 		name string
 		open func(context.Context) (confiner, error)
@@ -70,12 +71,12 @@ func (h *Host) chooseConfiner(ctx context.Context) error {
 		if want != "" {
 			return engine.Errorf(engine.Unavailable, "isolation %s doesn't work here: %w", want, err)
 		}
-		weaker = append(weaker, c.name+": "+firstLine(err))
+		weaker, last = append(weaker, c.name+": "+firstLine(err)), err
 	}
 	if want != "" {
 		return engine.Errorf(engine.Invalid, "there is no isolation %q", want).WithHint("use bubblewrap, landlock or none")
 	}
-	return engine.Errorf(engine.Unavailable, "no process can be started here: %s", strings.Join(weaker, "; "))
+	return engine.Errorf(engine.Unavailable, "no process can be started here: %w", last)
 }
 
 func firstLine(err error) string {
@@ -152,7 +153,10 @@ func (h *Host) letTryThrough(b *box) error {
 	if err := h.openBoxesDir(); err != nil {
 		return err
 	}
-	return errors.Join(os.Lchown(b.dir, 0, b.gid), os.Chmod(b.dir, 0o710))
+	if err := errors.Join(os.Lchown(b.dir, 0, b.gid), os.Chmod(b.dir, 0o710)); err != nil {
+		return err
+	}
+	return h.checkReach(&record{UID: b.uid, GID: b.gid, Workspace: b.workspace})
 }
 
 // noConfiner confines nothing: file permissions are all there is.

@@ -1,10 +1,13 @@
 package host_test
 
 import (
-	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
+
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
 	"sbx/engine/driver"
 	"sbx/engine/driver/drivertest"
@@ -19,7 +22,7 @@ var means = []string{"bubblewrap", "landlock", "none"}
 func openHost(t *testing.T, cfg host.Config) *host.Host {
 	t.Helper()
 	if cfg.Dir == "" {
-		cfg.Dir = filepath.Join(t.TempDir(), "data")
+		cfg.Dir = filepath.Join(tempDir(t), "data")
 	}
 	cfg.Helper = []string{"/proc/self/exe"}
 	h := host.New(cfg)
@@ -38,23 +41,49 @@ func openHost(t *testing.T, cfg host.Config) *host.Host {
 func each(t *testing.T, names []string, test func(t *testing.T, isolation string)) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			requireMeans(t, name)
 			test(t, name)
 		})
 	}
 }
 
-// requireMeans skips where a means is not installed, and says so.
+// requireMeans skips where a means isn't there at all, and CI has them all.
 func requireMeans(t *testing.T, name string) {
 	t.Helper()
-	h := host.New(host.Config{Dir: t.TempDir(), Helper: []string{"/proc/self/exe"}, Isolation: name})
-	if err := h.Open(context.Background()); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("CI must have %s: %v", name, err)
+	missing := ""
+	switch name {
+	case "bubblewrap":
+		if _, err := exec.LookPath("bwrap"); err != nil {
+			missing = err.Error()
 		}
-		t.Skipf("this machine has no %s: %v", name, err)
+	case "landlock":
+		if v, err := ll.LandlockGetABIVersion(); err != nil || v < 2 {
+			missing = "the kernel has none"
+		}
 	}
-	h.Close()
+	if missing == "" {
+		return
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatalf("CI must have %s: %s", name, missing)
+	}
+	t.Skipf("this machine has no %s: %s", name, missing)
+}
+
+// tempDir is one that sandboxes of an engine that runs as root can reach;
+// t.TempDir is closed to other users.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sbx-host-")
+	must(t, err)
+	must(t, os.Chmod(dir, 0o755))
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 func TestHostIsADriver(t *testing.T) {
@@ -65,8 +94,41 @@ func TestHostIsADriver(t *testing.T) {
 	})
 }
 
-// engineMain is an engine of its own process, to be killed.
-func engineMain(args []string) int {
-	_ = args
-	return len(os.Args)
+func TestHostIsADriverWithoutCgroups(t *testing.T) {
+	each(t, means, func(t *testing.T, isolation string) {
+		drivertest.Suite{Shell: true, Open: func(t *testing.T) driver.Driver {
+			return openHost(t, host.Config{Isolation: isolation, NoCgroups: true})
+		}}.Run(t)
+	})
+}
+
+// TestEverythingHoldsForAnOrdinaryUser runs the tests of this package that
+// matter to it again, as nobody.
+func TestEverythingHoldsForAnOrdinaryUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("the others have run as an ordinary user already")
+		return
+	}
+	t.Parallel()
+	binary := filepath.Join(tempDir(t), "test") // the one that runs lies in a closed directory
+	data, err := os.ReadFile("/proc/self/exe")
+	must(t, err)
+	must(t, os.WriteFile(binary, data, 0o755))
+	cmd := exec.CommandContext(t.Context(), binary, "-test.count=1", "-test.parallel=2",
+		"-test.run=^(TestHostIsADriver|TestNothing|TestProtected|TestAMissing|TestTheAgent|TestStrangers|TestReap)")
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), "SBX_SECRET=S3CRET", "HOME=/nonexistent", "TMPDIR=/tmp")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// asOwner makes a command of ours run as the owner of a file.
+func asOwner(fi os.FileInfo) *syscall.SysProcAttr {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	st := fi.Sys().(*syscall.Stat_t)
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: st.Uid, Gid: st.Gid}}
 }

@@ -20,12 +20,13 @@ import (
 	"sbx/engine/driver"
 )
 
-// openTestHost opens a driver on a directory of its own, on the strongest
-// confinement that this machine has.
-func openTestHost(t *testing.T) *Host {
+// openTestHost opens a driver on a directory of its own; isolation "" is the
+// strongest confinement that this machine has.
+func openTestHost(t *testing.T, isolation string) *Host {
 	t.Helper()
 	dir := t.TempDir()
-	h := New(Config{Dir: dir, Helper: []string{os.Args[0]}})
+	check(t, os.Chmod(filepath.Dir(dir), 0o755))
+	h := New(Config{Dir: dir, Helper: []string{os.Args[0]}, Isolation: isolation})
 	check(t, h.Open(t.Context()))
 	for dir := h.boxesDir(); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		check(t, os.Chmod(dir, 0o755)) // for the git of the workspace's owner, see userGit
@@ -41,16 +42,16 @@ func openTestHost(t *testing.T) *Host {
 // newTestBox boots a box with an empty workspace.
 func newTestBox(t *testing.T) *box {
 	t.Helper()
-	return bootTestBox(t, openTestHost(t), driver.Boot{
+	return bootTestBox(t, openTestHost(t, ""))
+}
+
+func bootTestBox(t *testing.T, h *Host) *box {
+	t.Helper()
+	b, err := h.Boot(t.Context(), driver.Boot{
+		ID:       engine.SandboxID(engine.NewID(engine.SandboxPrefix)),
 		Origin:   engine.Origin{Kind: engine.FromTemplate, Ref: "empty"},
 		Template: func(driver.FileWriter) error { return nil },
 	})
-}
-
-func bootTestBox(t *testing.T, h *Host, boot driver.Boot) *box {
-	t.Helper()
-	boot.ID = engine.SandboxID(engine.NewID(engine.SandboxPrefix))
-	b, err := h.Boot(t.Context(), boot)
 	check(t, err)
 	return b.(*box)
 }

@@ -103,7 +103,7 @@ func concat[T any](lists ...[]T) []T {
 	return all
 }
 
-// configEnv hands settings to git as its command line would.
+// configEnv hands settings to git as its command line would (git 2.31 and up).
 func configEnv(config [][2]string) []string {
 	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(config))}
 	for i, kv := range config {

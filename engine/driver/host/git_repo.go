@@ -84,6 +84,9 @@ func (b *box) repository(ctx context.Context) (repo repository, why string, err 
 	if haveGit() != nil {
 		return repo, "this host has no git", nil
 	}
+	if !b.host.iso.Confines {
+		return repo, "nothing on this host confines what the repository makes git run", nil
+	}
 	out, err := b.ownGit(ctx, gitCommand{script: readRepository})
 	switch {
 	case errors.As(err, new(*gitError)), errors.Is(err, errCut), errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:

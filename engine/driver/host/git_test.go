@@ -223,6 +223,22 @@ func stopRebase(t *testing.T, b *box) {
 	give(t, b)
 }
 
+func TestUnconfinedGitIsKeptFromTheRepository(t *testing.T) {
+	b := bootTestBox(t, openTestHost(t, "none"))
+	lay(t, b, map[string]string{"a": "1\n"})
+	repo(t, b, ".")
+	_, ok, why, err := b.Checkpoints().Dirty(t.Context())
+	check(t, err)
+	if ok || !strings.Contains(why, "confines") {
+		t.Errorf("dirty says %v %q", ok, why)
+	}
+	_, err = b.Checkpoints().Commit(t.Context(), []string{"a"}, "fix")
+	wantCode(t, err, engine.Conflict)
+	before := save(t, b) // its own git directory is no danger
+	lay(t, b, map[string]string{"a": "2\n"})
+	check(t, b.Checkpoints().Restore(t.Context(), before, []string{"a"}))
+}
+
 func TestCommitRefusesWhatSomebodyElseStaged(t *testing.T) {
 	b := newTestBox(t)
 	lay(t, b, map[string]string{"a": "1\n"})

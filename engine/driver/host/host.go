@@ -93,6 +93,10 @@ func (h *Host) Open(ctx context.Context) error {
 		h.Close()
 		return err
 	}
+	if err := h.showBinary(); err != nil {
+		h.Close()
+		return err
+	}
 	return h.openBoxesDir()
 }
 

@@ -216,10 +216,7 @@ func (p *proc) askToEnd(ctx context.Context, grace time.Duration) error {
 		signalOne(p.root, unix.SIGSTOP)
 		defer signalOne(p.root, unix.SIGCONT)
 	}
-	for _, s := range p.own() {
-		signalOne(s, unix.SIGTERM)
-		signalOne(s, unix.SIGCONT) // a stopped one hears it, too
-	}
+	p.tellAll(unix.SIGTERM)
 	deadline := time.Now().Add(grace)
 	for wait := time.Millisecond; len(p.own()) > 0 && time.Now().Before(deadline); wait = min(2*wait, 25*time.Millisecond) {
 		if err := pause(ctx, min(wait, time.Until(deadline))); err != nil {

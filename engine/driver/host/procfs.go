@@ -13,11 +13,14 @@ import (
 type procStat struct {
 	PID, Parent, Session int
 	State                byte
+	Threads              int
 	Start                uint64 // clock ticks since boot
 	Ticks                uint64 // of cpu, user and system
 }
 
-func (s procStat) dead() bool { return s.State == 'Z' || s.State == 'X' }
+// dead: it has exited. A first thread that has ended while others go on, as in
+// the middle of an exec from another thread, looks like a zombie and is none.
+func (s procStat) dead() bool { return s.State == 'X' || s.State == 'Z' && s.Threads <= 1 }
 
 func statOf(pid int) (procStat, bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -41,7 +44,7 @@ func parseStat(pid int, data []byte) (procStat, bool) {
 	n := func(i int) uint64 { v, _ := strconv.ParseUint(string(f[i]), 10, 64); return v }
 	return procStat{
 		PID: pid, State: f[0][0], Parent: int(n(1)), Session: int(n(3)),
-		Ticks: n(11) + n(12), Start: n(19),
+		Ticks: n(11) + n(12), Start: n(19), Threads: int(n(17)),
 	}, true
 }
 

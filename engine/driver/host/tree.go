@@ -44,6 +44,35 @@ func (p *proc) own() []procStat {
 	return own
 }
 
+// tellAll sends a signal to everything in the tree, what is being forked at
+// this moment included: the tree is held still meanwhile. Not by more than
+// that: what forks afterwards, to end well, is left in peace.
+func (p *proc) tellAll(sig unix.Signal) {
+	if p.cg != nil {
+		defer p.cg.freeze()()
+	} else {
+		p.stopAll()
+	}
+	for _, s := range p.own() {
+		signalOne(s, sig)
+		signalOne(s, unix.SIGCONT) // a stopped one hears it, too
+	}
+}
+
+// stopAll stops what is the sandbox's, until nothing new turns up.
+func (p *proc) stopAll() {
+	stopped := map[procKey]bool{}
+	for fresh := true; fresh && len(stopped) < maxStopped; {
+		fresh = false
+		for _, s := range p.own() {
+			if key := (procKey{s.PID, s.Start}); !stopped[key] {
+				stopped[key], fresh = true, true
+				signalOne(s, unix.SIGSTOP)
+			}
+		}
+	}
+}
+
 // end kills the tree and returns when it is empty.
 func (p *proc) end(ctx context.Context) error {
 	switch {
@@ -80,21 +109,11 @@ func (p *proc) endNested(ctx context.Context) error {
 // any is killed: a child whose parent has gone is harder to find, and what is
 // stopped can't fork.
 func (p *proc) endWalk(ctx context.Context) error {
-	stopped := map[procKey]bool{}
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
+		p.stopAll()
 		found := p.members()
 		if len(found) == 0 {
 			return nil
-		}
-		fresh := false
-		for _, s := range found {
-			if key := (procKey{s.PID, s.Start}); !stopped[key] {
-				stopped[key], fresh = true, true
-				signalOne(s, unix.SIGSTOP)
-			}
-		}
-		if fresh && len(stopped) < maxStopped {
-			continue
 		}
 		for _, s := range found {
 			signalOne(s, unix.SIGKILL)

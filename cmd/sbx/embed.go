@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sbx/engine"
+	"sbx/engine/agent"
+	"sbx/engine/agent/claude"
+	"sbx/engine/detect"
+	"sbx/engine/driver/host"
+	"sbx/engine/healer"
+	"sbx/engine/local"
+	"sbx/engine/pool"
+	"sbx/engine/process"
+	"sbx/store"
+)
+
+// newEngine makes the engine of the data directory, with everything that the
+// settings say.
+func (c *cli) newEngine(ctx context.Context, log *slog.Logger) (*local.Engine, error) {
+	cfg := c.cfg
+	if err := os.MkdirAll(cfg.home, 0o700); err != nil {
+		return nil, engine.Errorf(engine.Internal, "data directory: %w", err).WithHint("set SBX_HOME to a directory that you may write")
+	}
+	model, err := newModel(cfg)
+	if err != nil {
+		return nil, err
+	}
+	drv, err := newDriver(ctx, cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	e, err := local.Open(ctx, local.Config{
+		Dir:          cfg.home,
+		Version:      version,
+		Actor:        c.actor(),
+		Driver:       drv,
+		Model:        model,
+		NoModel:      cfg.noModel(),
+		Unconfined:   cfg.healUnconfined,
+		Templates:    filepath.Join(configDir(c), "templates"),
+		MaxSandboxes: cfg.maxSandboxes,
+		Store:        store.Options{Sync: cfg.sync},
+		Process:      processPolicy(cfg),
+		Health:       healthPolicy(cfg),
+		Heal:         healPolicy(cfg),
+		Pool:         pool.DefaultPolicy(),
+		Redact:       redactor(cfg.secrets()),
+		Log:          log,
+	})
+	if err != nil {
+		return nil, err // what had arrived has left again, the driver too
+	}
+	return e, nil
+}
+
+func newDriver(ctx context.Context, cfg *config, log *slog.Logger) (*host.Host, error) {
+	mode := cfg.isolation
+	if mode == "auto" {
+		mode = ""
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find our own binary: %w", err)
+	}
+	h := host.New(host.Config{
+		Dir:       cfg.home,
+		Helper:    []string{exe},
+		Isolation: mode,
+		AllowRoot: cfg.allowRoot,
+		PortRange: [2]int{cfg.portFrom, cfg.portTo},
+		Log:       log,
+	})
+	if err := h.Open(ctx); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// newModel is the model that heals, or nil where none is configured.
+func newModel(cfg *config) (agent.Model, error) {
+	if cfg.noModel() != "" {
+		return nil, nil
+	}
+	m, err := claude.New(claude.Config{
+		BaseURL: cfg.modelURL, Key: cfg.modelKey, AuthToken: cfg.modelToken, Model: cfg.modelName,
+	})
+	if err != nil {
+		return nil, engine.Errorf(engine.Invalid, "model: %w", err).WithHint("see model.* in: sbx config")
+	}
+	return m, nil
+}
+
+func processPolicy(cfg *config) process.Policy {
+	p := process.DefaultPolicy()
+	p.FirstPort, p.LastPort = cfg.portFrom, cfg.portTo
+	return p
+}
+
+func healthPolicy(cfg *config) detect.HealthPolicy {
+	p := detect.HealthPolicy{Timeout: 5 * time.Second}
+	p.Scale = cfg.scale
+	return p
+}
+
+func healPolicy(cfg *config) healer.Policy {
+	return healer.Policy{Scale: cfg.scale, MaxModelRuns: cfg.maxModelRuns}
+}
+
+// redactor hides the secrets that the engine knows.
+func redactor(secrets []string) func(string) string {
+	pairs := make([]string, 0, 2*len(secrets))
+	for _, s := range secrets {
+		pairs = append(pairs, s, "[redacted]")
+	}
+	r := strings.NewReplacer(pairs...)
+	return r.Replace
+}
+
+// actor is who acts by this command.
+func (c *cli) actor() engine.Actor {
+	kind := engine.ActorScript
+	if c.terminal {
+		kind = engine.ActorOperator
+	}
+	return engine.Actor{Kind: kind, Name: userName(), From: "embedded"}
+}
+
+func userName() string {
+	u, err := user.Current()
+	if err != nil {
+		return fmt.Sprintf("uid %d", os.Getuid())
+	}
+	return u.Username
+}
+
+func engineLog(home string) string { return filepath.Join(home, "engine.log") }
+
+// quietLog logs to the engine's log file: an embedded engine must not write
+// over the screen of the command that it is in.
+func (c *cli) quietLog() *slog.Logger {
+	if err := os.MkdirAll(c.cfg.home, 0o700); err != nil {
+		return slog.New(slog.DiscardHandler) // opening the engine will say it
+	}
+	f, err := os.OpenFile(engineLog(c.cfg.home), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(f, nil))
+}

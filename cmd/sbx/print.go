@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"sbx/engine"
+	"sbx/tui/clean"
+)
+
+// cleanLine makes one line of anything that a sandbox, a model or a host said:
+// what could move the operator's cursor is shown instead of sent.
+func cleanLine(s string) string { return clean.Line(s) }
+
+// printJSON writes one value on one line.
+func (c *cli) printJSON(v any) error {
+	enc := json.NewEncoder(c.out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// printTable writes rows in columns; the first is the head.
+func (c *cli) printTable(rows [][]string) error {
+	var width []int
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = cleanLine(cell)
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], ansi.StringWidth(row[i]))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(row)-1 {
+				b.WriteString(cell)
+				break
+			}
+			b.WriteString(cell)
+			b.WriteString(strings.Repeat(" ", width[i]-ansi.StringWidth(cell)+2))
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(c.out, b.String())
+	return err
+}
+
+// age is how long ago something was, in the one unit that says it.
+func age(now, t time.Time) string {
+	if t.IsZero() {
+		return "—"
+	}
+	switch d := now.Sub(t); {
+	case d < time.Second:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
+	}
+}
+
+// took is a duration as people say it.
+func took(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// healthRank orders a fleet: what needs somebody first.
+var healthRank = map[engine.Health]int{
+	engine.Broken: 0, engine.Healing: 1, engine.Starting: 2, engine.Unknown: 3, engine.Ready: 4,
+}
+
+// attention sorts sandboxes, broken first, then by name.
+func attention(s *engine.Snapshot) []engine.Sandbox {
+	list := make([]engine.Sandbox, 0, len(s.Sandboxes))
+	for _, sb := range s.Sandboxes {
+		list = append(list, sb)
+	}
+	slices.SortFunc(list, func(a, b engine.Sandbox) int {
+		if d := healthRank[a.Health] - healthRank[b.Health]; d != 0 {
+			return d
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return list
+}

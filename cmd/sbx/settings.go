@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// config is every setting with its value, after flags > env > file > defaults.
+type config struct {
+	home string // the data directory
+
+	modelKey, modelToken, modelURL, modelName string
+
+	healUnconfined bool
+	maxModelRuns   int
+	attempts       int
+
+	maxSandboxes int
+	isolation    string
+	allowRoot    bool
+	scale        float64
+	portFrom     int
+	portTo       int
+	sync         string
+	listen       string
+	hosts        []string
+	theme        string
+
+	// from says where each setting's value came from.
+	from map[string]string
+}
+
+// setting is one setting: its key in the file, its other names in the
+// environment, and how a text becomes its value.
+type setting struct {
+	key     string
+	env     []string // beside SBX_<KEY>
+	initial string
+	help    string
+	secret  bool
+	set     func(c *config, v string) error
+}
+
+// envName is the variable that every setting has: SBX_HEAL_UNCONFINED.
+func (s setting) envName() string {
+	return "SBX_" + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
+}
+
+// settings is every setting there is; `sbx config` prints it.
+var settings = []setting{
+	{key: "model.key", env: []string{"ANTHROPIC_API_KEY"}, secret: true, help: "API key for the model that heals", set: setString(func(c *config) *string { return &c.modelKey })},
+	{key: "model.auth_token", env: []string{"ANTHROPIC_AUTH_TOKEN"}, secret: true, help: "bearer token instead of a key, for gateways", set: setString(func(c *config) *string { return &c.modelToken })},
+	{key: "model.base_url", env: []string{"ANTHROPIC_BASE_URL"}, help: "where the Messages API is", set: setString(func(c *config) *string { return &c.modelURL })},
+	{key: "model.name", env: []string{"SBX_MODEL"}, initial: "claude-sonnet-5-5", help: "the model that heals", set: setString(func(c *config) *string { return &c.modelName })},
+	{key: "heal.unconfined", initial: "false", help: "let the agent work where nothing confines it", set: setBool(func(c *config) *bool { return &c.healUnconfined })},
+	{key: "heal.max_model_runs", initial: "4", help: "runs that may use the model at once", set: setInt(1, 64, func(c *config) *int { return &c.maxModelRuns })},
+	{key: "pool.max_sandboxes", env: []string{"SBX_MAX_SANDBOXES"}, initial: "1000", help: "capacity, live and cold", set: setInt(1, 1_000_000, func(c *config) *int { return &c.maxSandboxes })},
+	{key: "isolation.mode", env: []string{"SBX_ISOLATION"}, initial: "auto", help: "auto, bubblewrap, landlock or none", set: setOneOf([]string{"auto", "bubblewrap", "landlock", "none"}, func(c *config) *string { return &c.isolation })},
+	{key: "isolation.allow_root", initial: "false", help: "run sandboxes as root where their workspace is root's", set: setBool(func(c *config) *bool { return &c.allowRoot })},
+	{key: "timings.scale", initial: "1", help: "multiplies every interval of the detectors and the healer", set: setScale},
+	{key: "ports.from", initial: "20000", help: "first port that is handed to apps", set: setInt(1, 65535, func(c *config) *int { return &c.portFrom })},
+	{key: "ports.to", initial: "29999", help: "last port that is handed to apps", set: setInt(1, 65535, func(c *config) *int { return &c.portTo })},
+	{key: "store.sync", initial: "full", help: "full survives a power cut, normal any crash of the engine", set: setOneOf([]string{"full", "normal"}, func(c *config) *string { return &c.sync })},
+	{key: "serve.listen", initial: "127.0.0.1:7443", help: "address of sbx serve; empty: the unix socket only", set: setString(func(c *config) *string { return &c.listen })},
+	{key: "serve.hosts", help: "further host names that clients may use, with commas", set: setHosts},
+	{key: "theme", initial: "auto", help: "theme of the dashboard", set: setString(func(c *config) *string { return &c.theme })},
+}
+
+func settingOf(key string) (setting, bool) {
+	for _, s := range settings {
+		if s.key == key {
+			return s, true
+		}
+	}
+	return setting{}, false
+}
+
+func setString(at func(*config) *string) func(*config, string) error {
+	return func(c *config, v string) error {
+		*at(c) = v
+		return nil
+	}
+}
+
+func setBool(at func(*config) *bool) func(*config, string) error {
+	return func(c *config, v string) error {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", v)
+		}
+		*at(c) = b
+		return nil
+	}
+}
+
+func setInt(least, most int, at func(*config) *int) func(*config, string) error {
+	return func(c *config, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("%q is not a number from %d to %d", v, least, most)
+		}
+		*at(c) = n
+		return nil
+	}
+}
+
+func setOneOf(words []string, at func(*config) *string) func(*config, string) error {
+	return func(c *config, v string) error {
+		for _, w := range words {
+			if v == w {
+				*at(c) = v
+				return nil
+			}
+		}
+		return fmt.Errorf("%q is none of %s", v, strings.Join(words, ", "))
+	}
+}
+
+func setScale(c *config, v string) error {
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil || f < 0.01 || f > 100 {
+		return fmt.Errorf("%q is not a number from 0.01 to 100", v)
+	}
+	c.scale = f
+	return nil
+}
+
+func setHosts(c *config, v string) error {
+	c.hosts = nil
+	for _, h := range strings.Split(v, ",") {
+		if h = strings.TrimSpace(h); h != "" {
+			c.hosts = append(c.hosts, h)
+		}
+	}
+	return nil
+}
+
+// scaled is an interval under timings.scale.
+func (c *config) scaled(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * c.scale)
+}
+
+// noModel says why there is no model, or "".
+func (c *config) noModel() string {
+	if c.modelKey != "" || c.modelToken != "" {
+		return ""
+	}
+	return "no model is configured: set ANTHROPIC_API_KEY, or model.key in config.toml"
+}
+
+// secrets are the values that no log, event or transcript may hold.
+func (c *config) secrets() []string {
+	var list []string
+	for _, s := range []string{c.modelKey, c.modelToken} {
+		if len(s) >= 6 { // a shorter one would redact ordinary words
+			list = append(list, s)
+		}
+	}
+	return list
+}

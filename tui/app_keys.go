@@ -1,0 +1,209 @@
+package tui
+
+import (
+	"time"
+
+	"charm.land/bubbles/v2/key"
+	tea "charm.land/bubbletea/v2"
+
+	"sbx/engine"
+	"sbx/themes"
+)
+
+// twice is how long a key waits to be pressed again.
+const twice = 2 * time.Second
+
+func (a *App) current() Component {
+	if a.screen == onSandbox {
+		return a.sandbox
+	}
+	return a.fleet
+}
+
+// key routes a key: overlay, Typist, everywhere, actions, screen.
+func (a *App) key(msg tea.KeyPressMsg) tea.Cmd {
+	k := a.w.keys
+	if key.Matches(msg, k.Interrupt) {
+		return a.interrupt()
+	}
+	if a.overlay != nil {
+		cmd := a.overlay.Update(msg)
+		if a.overlay.done() {
+			a.overlay = nil
+		}
+		return cmd
+	}
+	if a.layout.small {
+		if key.Matches(msg, k.Quit) {
+			return a.leave()
+		}
+		return nil
+	}
+	if typing(a.current()) {
+		return a.current().Update(msg)
+	}
+	if cmd, ok := a.everywhere(msg); ok {
+		return cmd
+	}
+	for _, act := range a.actions {
+		if key.Matches(msg, act.key) {
+			return a.act(act)
+		}
+	}
+	if a.w.snap == nil {
+		return nil
+	}
+	cmd := a.current().Update(msg)
+	a.arrange() // the inspector may have been closed
+	return cmd
+}
+
+func (a *App) paste(msg tea.PasteMsg) tea.Cmd {
+	if a.overlay != nil {
+		return a.overlay.Update(msg)
+	}
+	if typing(a.current()) {
+		return a.current().Update(msg)
+	}
+	return nil
+}
+
+// everywhere answers the keys that mean the same in every place.
+func (a *App) everywhere(msg tea.KeyPressMsg) (tea.Cmd, bool) {
+	k := a.w.keys
+	switch {
+	case key.Matches(msg, k.Help):
+		a.overlay = newHelp(a.w, a.current(), a.helpPlace(), a.width, a.height)
+	case key.Matches(msg, k.Quit) && a.screen == onFleet:
+		return a.leave(), true
+	case key.Matches(msg, k.Back, k.Quit) && a.screen == onSandbox:
+		a.stepBack()
+	case key.Matches(msg, k.Redraw):
+		return tea.ClearScreen, true
+	case key.Matches(msg, k.Suspend):
+		return tea.Suspend, true
+	case key.Matches(msg, k.Retry) && a.w.link.state != live:
+		return a.c.retry(), true
+	case key.Matches(msg, k.Problem):
+		return a.problem(), true
+	case key.Matches(msg, k.PrevBox) && a.screen == onSandbox:
+		return a.open(a.fleet.beside(a.sandbox.id, -1), a.sandbox.tab), true
+	case key.Matches(msg, k.NextBox) && a.screen == onSandbox:
+		return a.open(a.fleet.beside(a.sandbox.id, 1), a.sandbox.tab), true
+	case key.Matches(msg, k.Fleet):
+		return a.toggleFleet(), true
+	default:
+		return a.tabKey(msg)
+	}
+	return nil, true
+}
+
+func (a *App) tabKey(msg tea.KeyPressMsg) (tea.Cmd, bool) {
+	for _, t := range a.sandbox.tabs {
+		if !key.Matches(msg, t.key) {
+			continue
+		}
+		if id := a.selected(); id != "" {
+			return a.open(id, t.tab), true
+		}
+		return nil, true
+	}
+	return nil, false
+}
+
+// stepBack undoes a search, or goes back to the fleet.
+func (a *App) stepBack() {
+	if b, ok := a.sandbox.pane().(interface{ back() bool }); ok && b.back() {
+		return
+	}
+	a.goHome()
+}
+
+func (a *App) toggleFleet() tea.Cmd {
+	if a.screen == onSandbox {
+		a.goHome()
+		return nil
+	}
+	return a.open(a.sandbox.id, a.sandbox.tab)
+}
+
+// problem goes to the next sandbox that needs somebody: in the fleet the cursor
+// does, in a sandbox its healer opens.
+func (a *App) problem() tea.Cmd {
+	id, ok := a.w.problem(a.selected())
+	switch {
+	case !ok:
+		a.say(themes.Info, "no sandbox needs you")
+		return nil
+	case a.screen == onSandbox:
+		return a.open(id, tabHealer)
+	}
+	a.fleet.jump(id)
+	return nil
+}
+
+// selected is the sandbox that keys are about.
+func (a *App) selected() engine.SandboxID {
+	if a.screen == onSandbox {
+		return a.sandbox.id
+	}
+	return a.fleet.cursor
+}
+
+func (a *App) helpPlace() place {
+	if a.screen == onFleet {
+		return a.w.keys.ofFleet()
+	}
+	return a.w.keys.places()[1+int(a.sandbox.tab)]
+}
+
+// interrupt leaves at the second ctrl+C; the first one gets out of typing.
+func (a *App) interrupt() tea.Cmd {
+	if a.again("ctrl+c") {
+		return tea.Quit
+	}
+	a.say(themes.Warning, "ctrl+C again leaves")
+	return nil
+}
+
+// again notes a key and reports whether it is the second press of it.
+func (a *App) again(key string) bool {
+	if a.tap.key == key && a.w.now.Before(a.tap.until) {
+		a.tap = tap{}
+		return true
+	}
+	a.tap = tap{key: key, until: a.w.now.Add(twice)}
+	return false
+}
+
+// leave quits, or asks first what becomes of the engine.
+func (a *App) leave() tea.Cmd {
+	q := a.w.cfg.Quit
+	if q.Title == "" {
+		return tea.Quit
+	}
+	choose := func(c Choice) func() tea.Cmd {
+		return func() tea.Cmd {
+			a.choice = c
+			return tea.Quit
+		}
+	}
+	d := newDialog(a.w, q.Title)
+	for _, line := range q.Body {
+		d.say(themes.Text, line)
+	}
+	if q.Leave != "" {
+		d.offer("y", q.Leave, choose(LeaveRunning))
+	}
+	if q.Stop != "" {
+		d.offer("s", q.Stop, choose(StopAll))
+	}
+	d.cancel = "stay"
+	a.show(d)
+	return nil
+}
+
+func (a *App) show(o overlay) {
+	a.overlay = o
+	o.SetSize(a.width, a.height)
+}

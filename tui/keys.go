@@ -1,0 +1,104 @@
+package tui
+
+import (
+	"charm.land/bubbles/v2/key"
+)
+
+// keyMap is every key of the dashboard. Help, footer and the test against
+// clashes are made from it; nothing else names a key.
+type keyMap struct {
+	Up, Down, HalfUp, HalfDown, PageUp, PageDown, Top, Bottom, Left, Right key.Binding
+	Open, Back, Fleet, Overview, Healer, Logs, PrevBox, NextBox, Problem   key.Binding
+	NextPane, PrevPane, Find, FindNext, FindPrev                           key.Binding
+	Help, Quit, Interrupt, Redraw, Suspend, Retry                          key.Binding
+
+	Heal, Abort, Pause, Restart, Stop, Destroy key.Binding
+
+	Mark, MarkAll, Unmark, Sort, Inspect key.Binding
+
+	Fold, FoldAll, Follow key.Binding
+
+	Only, Hold, Wrap, Time, NextError, PrevError key.Binding
+}
+
+func bind(help, words string, keys ...string) key.Binding {
+	return key.NewBinding(key.WithKeys(keys...), key.WithHelp(help, words))
+}
+
+func newKeys() keyMap {
+	return keyMap{
+		Up: bind("k", "up", "k", "up"), Down: bind("j", "down", "j", "down"),
+		HalfUp: bind("ctrl+u", "half a page up", "ctrl+u"), HalfDown: bind("ctrl+d", "half a page down", "ctrl+d"),
+		PageUp: bind("ctrl+b", "page up", "ctrl+b", "pgup"), PageDown: bind("ctrl+f", "page down", "ctrl+f", "pgdown"),
+		Top: bind("g g", "first", "g", "home"), Bottom: bind("G", "last", "G", "end"),
+		Left: bind("h", "left", "h", "left"), Right: bind("l", "right", "l", "right"),
+
+		Open: bind("Enter", "open", "enter"), Back: bind("Esc", "back, close, clear", "esc"),
+		Fleet:    bind("0", "the fleet, and back", "0"),
+		Overview: bind("1", "overview", "1"), Healer: bind("2", "healer", "2"), Logs: bind("3", "logs", "3"),
+		PrevBox: bind("{", "previous sandbox", "{"), NextBox: bind("}", "next sandbox", "}"),
+		Problem:  bind("!", "next problem", "!"),
+		NextPane: bind("Tab", "next pane", "tab"), PrevPane: bind("shift+Tab", "previous pane", "shift+tab"),
+		Find: bind("/", "find", "/"), FindNext: bind("n", "next match", "n"), FindPrev: bind("N", "previous match", "N"),
+		Help: bind("?", "help", "?"), Quit: bind("q", "back; leaves at the fleet", "q"),
+		Interrupt: bind("ctrl+c", "twice: leave", "ctrl+c"),
+		Redraw:    bind("ctrl+l", "redraw", "ctrl+l"), Suspend: bind("ctrl+z", "suspend", "ctrl+z"),
+		Retry: bind("r", "retry", "r"),
+
+		Heal: bind("H", "heal now", "H"), Abort: bind("A", "abort the heal", "A"),
+		Pause: bind("P", "pause auto-heal", "P"), Restart: bind("R", "restart the app", "R"),
+		Stop: bind("S", "stop, or start", "S"), Destroy: bind("D", "destroy", "D"),
+
+		Mark: bind("Space", "mark", "space"), MarkAll: bind("*", "mark all shown", "*"), Unmark: bind("u", "unmark all", "u"),
+		Sort: bind("s", "sort", "s"), Inspect: bind("p", "inspector", "p"),
+
+		Fold: bind("x", "fold", "x"), FoldAll: bind("X", "fold all", "X"), Follow: bind("F", "follow the end", "F"),
+
+		Only: bind("&", "only matching", "&"), Hold: bind("Space", "pause", "space"), Wrap: bind("w", "wrap", "w"),
+		Time: bind("t", "time", "t"), NextError: bind("e", "next error", "e"), PrevError: bind("E", "previous error", "E"),
+	}
+}
+
+// place is where a set of keys holds.
+type place struct {
+	title string
+	keys  []key.Binding
+}
+
+func (k keyMap) everywhere() place {
+	return place{"Everywhere", []key.Binding{
+		k.Open, k.Back, k.Fleet, k.Overview, k.Healer, k.Logs, k.PrevBox, k.NextBox, k.Problem,
+		k.NextPane, k.PrevPane, k.Find, k.FindNext, k.FindPrev, k.Retry, k.Help, k.Quit, k.Interrupt, k.Redraw, k.Suspend,
+	}}
+}
+
+func (k keyMap) moving() place {
+	return place{"Move", []key.Binding{
+		k.Up, k.Down, k.HalfUp, k.HalfDown, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Left, k.Right,
+	}}
+}
+
+// acting are the reserved capitals: they act on a sandbox and mean nothing else
+// anywhere.
+func (k keyMap) acting() place {
+	return place{"Acts on the sandbox", []key.Binding{k.Heal, k.Abort, k.Pause, k.Restart, k.Stop, k.Destroy}}
+}
+
+func (k keyMap) ofFleet() place {
+	return place{"Fleet", []key.Binding{k.Mark, k.MarkAll, k.Unmark, k.Sort, k.Inspect}}
+}
+
+func (k keyMap) ofOverview() place { return place{title: "Overview"} }
+
+func (k keyMap) ofHealer() place {
+	return place{"Healer", []key.Binding{k.Fold, k.FoldAll, k.Follow}}
+}
+
+func (k keyMap) ofLogs() place {
+	return place{"Logs", []key.Binding{k.Only, k.Follow, k.Hold, k.Wrap, k.Time, k.NextError, k.PrevError}}
+}
+
+// places are all that keys of their own.
+func (k keyMap) places() []place {
+	return []place{k.ofFleet(), k.ofOverview(), k.ofHealer(), k.ofLogs()}
+}
