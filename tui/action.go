@@ -43,20 +43,30 @@ func tierOf(body engine.ActionBody) func(engine.Sandbox) engine.Danger {
 
 func newActions(k keyMap) []action {
 	return []action{
-		{key: k.Heal, title: says("heal now"), blocked: cantHeal, tier: healTier,
-			body: func(sb engine.Sandbox) engine.ActionBody { return engine.StartHeal{Sandbox: sb.ID} }},
-		{key: k.Abort, title: says("abort the heal"), blocked: cantAbort, tier: tierOf(engine.CancelHeal{}),
-			body: func(sb engine.Sandbox) engine.ActionBody { return engine.CancelHeal{Sandbox: sb.ID} }},
+		{
+			key: k.Heal, title: says("heal now"), blocked: cantHeal, tier: healTier,
+			body: func(sb engine.Sandbox) engine.ActionBody { return engine.StartHeal{Sandbox: sb.ID} },
+		},
+		{
+			key: k.Abort, title: says("abort the heal"), blocked: cantAbort, tier: tierOf(engine.CancelHeal{}),
+			body: func(sb engine.Sandbox) engine.ActionBody { return engine.CancelHeal{Sandbox: sb.ID} },
+		},
 		{key: k.Pause, title: pauseTitle, blocked: never, tier: tierOf(engine.SetMaintenance{})},
-		{key: k.Restart, title: says("restart the app"), blocked: cantRestart, tier: tierOf(engine.RestartApp{}),
+		{
+			key: k.Restart, title: says("restart the app"), blocked: cantRestart, tier: tierOf(engine.RestartApp{}),
 			loses: "Files stay. What the app holds in memory and its running requests are lost.",
-			body:  func(sb engine.Sandbox) engine.ActionBody { return engine.RestartApp{Sandbox: sb.ID} }},
-		{key: k.Stop, title: stopTitle, blocked: cantStop, tier: stopTier,
+			body:  func(sb engine.Sandbox) engine.ActionBody { return engine.RestartApp{Sandbox: sb.ID} },
+		},
+		{
+			key: k.Stop, title: stopTitle, blocked: cantStop, tier: stopTier,
 			loses: "Files stay. Its processes and running commands end; S starts it again.",
-			body:  stopBody},
-		{key: k.Destroy, title: says("destroy"), verb: "destroy", blocked: never, tier: tierOf(engine.RemoveSandbox{}),
+			body:  stopBody,
+		},
+		{
+			key: k.Destroy, title: says("destroy"), verb: "destroy", blocked: never, tier: tierOf(engine.RemoveSandbox{}),
 			loses: "Its record, history and files are deleted. This can't be undone.",
-			body:  func(sb engine.Sandbox) engine.ActionBody { return engine.RemoveSandbox{Sandbox: sb.ID} }},
+			body:  func(sb engine.Sandbox) engine.ActionBody { return engine.RemoveSandbox{Sandbox: sb.ID} },
+		},
 	}
 }
 

@@ -241,8 +241,10 @@ func TestScreensLookAsTheyDid(t *testing.T) {
 func stage(t *testing.T, name string, w, h int) *desk {
 	edit := func(c *Config) {
 		c.Still = true
-		c.Quit = QuitText{Title: "Leave sbx?", Body: []string{"The engine runs in this window, with 35 sandboxes."},
-			Leave: "leave them to a background engine", Stop: "stop them"}
+		c.Quit = QuitText{
+			Title: "Leave sbx?", Body: []string{"The engine runs in this window, with 35 sandboxes."},
+			Leave: "leave them to a background engine", Stop: "stop them",
+		}
 	}
 	time.Sleep(14*time.Hour + 32*time.Minute + 7*time.Second) // not at midnight
 	switch name {
@@ -280,14 +282,16 @@ func golden(t *testing.T, got string) {
 }
 
 func TestRandomKeysAndSizesNeverTearTheScreen(t *testing.T) {
-	keys := []string{"j", "k", "h", "l", "g", "G", "enter", "esc", "0", "1", "2", "3", "{", "}", "!", "tab", "/", "n", "N", "?", "r",
-		"H", "A", "P", "R", "S", "D", "B", "space", "*", "u", "s", "p", "x", "X", "F", "&", "w", "t", "e", "E", "a", "é", "ctrl+d", "ctrl+u", "y", "8"}
-	for seed := range uint64(6) {
+	keys := []string{
+		"j", "k", "h", "l", "g", "G", "enter", "esc", "0", "1", "2", "3", "{", "}", "!", "tab", "/", "n", "N", "?", "r",
+		"H", "A", "P", "R", "S", "D", "B", "space", "*", "u", "s", "p", "x", "X", "F", "&", "w", "t", "e", "E", "a", "é", "ctrl+d", "ctrl+u", "y", "8",
+	}
+	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 7))
 				d := liveDesk(t, seeded(30, time.Now()), 100, 30, nil)
-				for range 250 {
+				for range 150 {
 					switch r.IntN(12) {
 					case 0:
 						d.send(tea.WindowSizeMsg{Width: 1 + r.IntN(220), Height: 1 + r.IntN(70)})

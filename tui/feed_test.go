@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,15 +17,21 @@ import (
 // inbox is where a feed's frames go.
 type inbox struct {
 	cancel context.CancelFunc
-	frames []frameMsg
 	done   chan struct{}
+
+	mu     sync.Mutex
+	frames []frameMsg
 }
 
 func feeding(t *testing.T, j engine.Journal) (*inbox, *feed) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in := &inbox{cancel: cancel, done: make(chan struct{})}
 	f := &feed{engine: j}
-	f.send = func(msg tea.Msg) { in.frames = append(in.frames, msg.(frameMsg)) }
+	f.send = func(msg tea.Msg) {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.frames = append(in.frames, msg.(frameMsg))
+	}
 	go func() {
 		defer close(in.done)
 		f.run(ctx)
@@ -36,6 +43,8 @@ func feeding(t *testing.T, j engine.Journal) (*inbox, *feed) {
 func (in *inbox) wait(d time.Duration) []frameMsg {
 	time.Sleep(d)
 	synctest.Wait()
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	list := in.frames
 	in.frames = nil
 	return list

@@ -25,10 +25,9 @@ type fleet struct {
 	input  textinput.Model
 	filter filter
 
-	list     []*entry // what the filter leaves, in order
-	counts   [groups]int
-	version  int // of the order that list was made from
-	gPressed bool
+	list    []*entry // what the filter leaves, in order
+	counts  [groups]int
+	version int // of the order that list was made from
 }
 
 // openMsg asks for a sandbox's tab.
@@ -248,14 +247,10 @@ func (f *fleet) jump(id engine.SandboxID) {
 func (f *fleet) beside(id engine.SandboxID, n int) engine.SandboxID {
 	f.jump(id)
 	f.move(n)
-	return first2(f.cursor, id)
-}
-
-func first2(a, b engine.SandboxID) engine.SandboxID {
-	if a != "" {
-		return a
+	if f.cursor == "" {
+		return id
 	}
-	return b
+	return f.cursor
 }
 
 // rows is how many lines the whole list has, titles included.

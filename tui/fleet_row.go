@@ -153,9 +153,17 @@ func columns(width int) []column {
 		life, name = 5, 13
 	}
 	list := []column{
-		{colHealth, "HEALTH", 11}, {colLife, "LIFE", life}, {colSandbox, "SANDBOX", name}, {colOwner, "OWNER", 13},
-		{colHealer, "HEALER", 19}, {colSignal, "SIGNAL", 10}, {colPort, "PORT", 6}, {colCPU, "CPU", 6},
-		{colMem, "MEM", 5}, {colSeen, "SEEN", 5}, {colLast, "LAST EVENT", 24},
+		{colHealth, "HEALTH", 11},
+		{colLife, "LIFE", life},
+		{colSandbox, "SANDBOX", name},
+		{colOwner, "OWNER", 13},
+		{colHealer, "HEALER", 19},
+		{colSignal, "SIGNAL", 10},
+		{colPort, "PORT", 6},
+		{colCPU, "CPU", 6},
+		{colMem, "MEM", 5},
+		{colSeen, "SEEN", 5},
+		{colLast, "LAST EVENT", 24},
 	}
 	for _, id := range []columnID{colLast, colCPU, colMem, colPort, colOwner, colSignal, colLife} {
 		if total(list) <= width {

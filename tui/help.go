@@ -134,7 +134,8 @@ func (h *helpBox) View() string {
 	b.line(func(p *draw.Pen) {
 		p.Put(themes.HealthBroken, g.Broken+" broken ").Gap(2).Put(themes.HealthHealing, g.Healing+" healing").Gap(2).
 			Put(themes.HealthReady, g.Ready+" ready").Gap(2).Put(themes.Muted, strings.Join([]string{
-			g.Cold + " cold", g.Warming + " warming", g.Warm + " warm", g.Waiting + " waiting", g.Running + " running"}, "  "))
+			g.Cold + " cold", g.Warming + " warming", g.Warm + " warm", g.Waiting + " waiting", g.Running + " running",
+		}, "  "))
 	})
 	b.line(func(p *draw.Pen) { p.Put(themes.Muted, "j/k scroll   Esc close") })
 	return b.close()

@@ -117,8 +117,10 @@ func TestLayoutTilesTheScreen(t *testing.T) {
 }
 
 func TestFilterMatchesFieldsAndWords(t *testing.T) {
-	sb := engine.Sandbox{ID: "sb-7f3cabcdef", Name: "agent-weather", Owner: "Dana@acme.io", Template: "node-mastra",
-		Health: engine.Broken, State: engine.Running, Labels: map[string]string{"team": "web"}}
+	sb := engine.Sandbox{
+		ID: "sb-7f3cabcdef", Name: "agent-weather", Owner: "Dana@acme.io", Template: "node-mastra",
+		Health: engine.Broken, State: engine.Running, Labels: map[string]string{"team": "web"},
+	}
 	for text, want := range map[string]bool{
 		"": true, "weather": true, "agwr": true, "rew": false, "sb-7f": true, "dana": true,
 		"health:broken": true, "health:br": true, "health:ready": false, "life:running": true, "owner:dana": true, "owner:lena": false,

@@ -23,8 +23,10 @@ func seeded(n int, now time.Time) *fakeEngine {
 		if !sb.State.Live() {
 			continue
 		}
-		p := engine.Process{ID: engine.ProcessID(fmt.Sprintf("ps-%010d", i)), Sandbox: sb.ID, Name: engine.AppName,
-			Kind: engine.Supervised, Port: 4100 + i%900, PID: 4000 + i, State: engine.ProcessRunning, Started: now.Add(-22 * time.Minute)}
+		p := engine.Process{
+			ID: engine.ProcessID(fmt.Sprintf("ps-%010d", i)), Sandbox: sb.ID, Name: engine.AppName,
+			Kind: engine.Supervised, Port: 4100 + i%900, PID: 4000 + i, State: engine.ProcessRunning, Started: now.Add(-22 * time.Minute),
+		}
 		if sb.Health == engine.Broken {
 			p.State, p.Restarts, p.Exit = engine.ProcessFailed, 4, &engine.Exit{Code: 1, At: now.Add(-6 * time.Minute)}
 			p.Reason = "2 failed starts in a row"
@@ -85,12 +87,16 @@ func seedHeals(f *fakeEngine, now time.Time) {
 	doing := []string{"edit", "read", "restart"}
 	for i := range 5 {
 		id := seedID(i)
-		sig := engine.Signal{ID: engine.SignalID(900 + i), Sandbox: id, Kind: engine.HealthSignal, At: now.Add(-136 * time.Second),
-			Observed: "GET :4100/health → connection refused, twice in 10 s", Probes: make([]engine.Probe, 2), Run: engine.RunID(fmt.Sprintf("ru-%010d", i))}
+		sig := engine.Signal{
+			ID: engine.SignalID(900 + i), Sandbox: id, Kind: engine.HealthSignal, At: now.Add(-136 * time.Second),
+			Observed: "GET :4100/health → connection refused, twice in 10 s", Probes: make([]engine.Probe, 2), Run: engine.RunID(fmt.Sprintf("ru-%010d", i)),
+		}
 		sig.Verdict = &engine.Verdict{Action: engine.Repair, Reason: "two probes failed while the process runs", At: sig.At}
-		run := engine.HealRun{ID: sig.Run, Sandbox: id, Signal: sig.ID, Cause: "health failed twice", By: engine.System,
+		run := engine.HealRun{
+			ID: sig.Run, Sandbox: id, Signal: sig.ID, Cause: "health failed twice", By: engine.System,
 			State: engine.RunModel, Checkpoint: "cp-7c1eabcdef", Attempt: 1, MaxAttempts: 3, Started: sig.At,
-			Spent: engine.Spent{Steps: 13, InputTokens: 4100, CacheReads: 58_000, OutputTokens: 1900, Dollars: 0.09}}
+			Spent: engine.Spent{Steps: 13, InputTokens: 4100, CacheReads: 58_000, OutputTokens: 1900, Dollars: 0.09},
+		}
 		if i < 3 {
 			run.Doing = doing[i]
 		}
@@ -108,15 +114,19 @@ func seedHeals(f *fakeEngine, now time.Time) {
 	}
 	id, run := seedID(0), s.Runs[seedID(0)]
 	s.Attempts[id] = []engine.Attempt{
-		{Run: run.ID, Sandbox: id, Number: 1, Outcome: engine.NotHealed, Why: "export renamed, import not updated",
-			Summary: "server not healthy after 30 s", Started: run.Started, Ended: run.Started.Add(50 * time.Second), Spent: engine.Spent{Steps: 6}},
+		{
+			Run: run.ID, Sandbox: id, Number: 1, Outcome: engine.NotHealed, Why: "export renamed, import not updated",
+			Summary: "server not healthy after 30 s", Started: run.Started, Ended: run.Started.Add(50 * time.Second), Spent: engine.Spent{Steps: 6},
+		},
 		{Run: run.ID, Sandbox: id, Number: 2, Why: "import, then wrong database port", Started: run.Started.Add(50 * time.Second), Spent: engine.Spent{Steps: 7, Dollars: 0.06}},
 	}
 	s.Steps[id] = seedSteps(run, 2)
 	broken := s.Runs[seedID(3)]
 	for n := 1; n <= 3; n++ {
-		a := engine.Attempt{Run: broken.ID, Sandbox: broken.Sandbox, Number: n, Outcome: engine.NotHealed, Why: "zod 4 is imported, 3 is installed",
-			Summary: "install failed: no network", Started: broken.Started.Add(time.Duration(n) * time.Minute), Ended: broken.Started.Add(time.Duration(n)*time.Minute + 48*time.Second)}
+		a := engine.Attempt{
+			Run: broken.ID, Sandbox: broken.Sandbox, Number: n, Outcome: engine.NotHealed, Why: "zod 4 is imported, 3 is installed",
+			Summary: "install failed: no network", Started: broken.Started.Add(time.Duration(n) * time.Minute), Ended: broken.Started.Add(time.Duration(n)*time.Minute + 48*time.Second),
+		}
 		s.Attempts[broken.Sandbox] = append(s.Attempts[broken.Sandbox], a)
 	}
 	for _, st := range seedSteps(broken, 3) {
@@ -129,8 +139,10 @@ func seedHeals(f *fakeEngine, now time.Time) {
 			f.records = append(f.records, engine.HealRecord{Seq: engine.Seq(901 + 2*i), Time: r.Ended, By: engine.System, Body: engine.HealFinished{Run: r}})
 		}
 	}
-	f.points = []engine.Checkpoint{{ID: "cp-7c1eabcdef", Sandbox: id, Note: "before the heal run", Created: run.Started},
-		{ID: "cp-11aaabcdef", Sandbox: id, Good: true, Note: "ready for a minute", Created: run.Started.Add(-time.Hour)}}
+	f.points = []engine.Checkpoint{
+		{ID: "cp-7c1eabcdef", Sandbox: id, Note: "before the heal run", Created: run.Started},
+		{ID: "cp-11aaabcdef", Sandbox: id, Good: true, Note: "ready for a minute", Created: run.Started.Add(-time.Hour)},
+	}
 }
 
 const seedDiff = `--- a/src/mastra/agents/weather.ts
@@ -148,8 +160,10 @@ func seedSteps(run engine.HealRun, attempt int) []engine.Step {
 	at := run.Started.Add(50 * time.Second)
 	var list []engine.Step
 	add := func(kind engine.StepKind, state engine.StepState, name, arg, text, diff string, took time.Duration) {
-		st := engine.Step{Run: run.ID, Sandbox: run.Sandbox, Attempt: attempt, Number: len(list) + 1, Kind: kind, State: state,
-			Name: name, Argument: arg, Text: text, Diff: diff, Started: at}
+		st := engine.Step{
+			Run: run.ID, Sandbox: run.Sandbox, Attempt: attempt, Number: len(list) + 1, Kind: kind, State: state,
+			Name: name, Argument: arg, Text: text, Diff: diff, Started: at,
+		}
 		if state != engine.StepRunning {
 			st.Ended = at.Add(took)
 		}

@@ -54,15 +54,16 @@ func clock(t time.Time) string { return t.Local().Format("15:04:05") }
 
 // memory is a size in five cells at most: 0.8G, 210M, 12K.
 func memory(s engine.Size) string {
+	var buf [16]byte
 	switch {
 	case s <= 0:
 		return "—"
 	case s >= 1000*engine.MiB:
-		return strconv.FormatFloat(float64(s)/float64(engine.GiB), 'f', 1, 64) + "G"
+		return string(append(strconv.AppendFloat(buf[:0], float64(s)/float64(engine.GiB), 'f', 1, 64), 'G'))
 	case s >= engine.MiB:
-		return strconv.Itoa(int(s/engine.MiB)) + "M"
+		return string(append(strconv.AppendInt(buf[:0], int64(s/engine.MiB), 10), 'M'))
 	}
-	return strconv.Itoa(int(max(1, s/engine.KiB))) + "K"
+	return string(append(strconv.AppendInt(buf[:0], int64(max(1, s/engine.KiB)), 10), 'K'))
 }
 
 func count(n int64) string {

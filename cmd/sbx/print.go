@@ -39,14 +39,12 @@ func (c *cli) printTable(rows [][]string) error {
 	}
 	var b strings.Builder
 	for _, row := range rows {
+		var line strings.Builder
 		for i, cell := range row {
-			if i == len(row)-1 {
-				b.WriteString(cell)
-				break
-			}
-			b.WriteString(cell)
-			b.WriteString(strings.Repeat(" ", width[i]-ansi.StringWidth(cell)+2))
+			line.WriteString(cell)
+			line.WriteString(strings.Repeat(" ", width[i]-ansi.StringWidth(cell)+2))
 		}
+		b.WriteString(strings.TrimRight(line.String(), " "))
 		b.WriteByte('\n')
 	}
 	_, err := io.WriteString(c.out, b.String())

@@ -85,6 +85,9 @@ func attemptName(n int) string {
 
 func tellAttempt(a engine.Attempt) []string {
 	if a.Outcome == "" {
+		if a.Spent.Tokens() > 0 || a.Why != "" {
+			return nil // it goes on: its steps tell how
+		}
 		if a.Model != "" {
 			return []string{fmt.Sprintf("%s begins with %s", attemptName(a.Number), a.Model)}
 		}

@@ -22,7 +22,7 @@ func readWritten(t *testing.T, s *suite) {
 		"enginetest-empty":       {},
 		"enginetest-bytes":       {0, 0xff, '\n', 0x1b, '[', '2', 'J'},
 		"enginetest ünïcode &=?": []byte("a name with everything that a URL must escape"),
-		"enginetest-large":       bytes.Repeat([]byte("0123456789abcdef"), 2<<20/16+1),
+		"enginetest-large":       bytes.Repeat([]byte("0123456789abcdef"), 1<<20/16+1),
 	}
 	for name, data := range contents {
 		version, err := engine.Save(s.ctx(t), s.Engine, s.home.ID, name, "", data)

@@ -184,6 +184,42 @@ func TestEngineStopInARunIsUndoneAndJudgedAgain(t *testing.T) {
 	})
 }
 
+func TestFixThatWasCommittedIsNotUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		id := r.sandbox("api", broken)
+		r.model.will(
+			call("read", in{"path": "app.js"}),
+			call("edit", in{"path": "app.js", "old": "bug()", "new": "fine()"}),
+			call("restart", in{}), say("Fix: done."),
+		)
+		release := make(chan struct{})
+		r.h.Redact = func(s string) string { // holds the run up after its commit
+			if strings.HasPrefix(s, "committed app.js") {
+				<-release
+			}
+			return s
+		}
+		stop := r.start()
+		r.crash(id)
+		r.awaitRun(id, func(run engine.HealRun) bool { return run.Commit != "" })
+		stopped := make(chan struct{})
+		go func() { stop(); close(stopped) }()
+		synctest.Wait()
+		close(release)
+		<-stopped
+		r.start()
+		r.awaitHealth(id, engine.Ready)
+		run := view(r, func(tx *store.Tx) ([]engine.HealRun, error) { return tx.RunsOf(id, time.Time{}) })[0]
+		if run.Outcome != engine.Interrupted || run.Commit != "c1" {
+			t.Errorf("run ended %q with commit %q", run.Outcome, run.Commit)
+		}
+		if got, _ := r.box(id).file("app.js"); got != "fine()" {
+			t.Errorf("app.js is %q, want the fix", got)
+		}
+	})
+}
+
 // boot is the pool and the supervisor bringing a warming sandbox up.
 func (r *rig) boot(id engine.SandboxID) {
 	r.t.Helper()

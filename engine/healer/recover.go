@@ -63,7 +63,10 @@ func (l *loop) recoverRun(ctx context.Context, run engine.HealRun) error {
 	}
 	undoing, cancel := context.WithTimeout(ctx, l.p.UndoTimeout)
 	defer cancel()
-	done := h.undoOpen(undoing, all, steps)
+	done := result{commit: run.Commit, changed: run.Changed}
+	if run.Commit == "" {
+		done = h.undoOpen(undoing, all, steps)
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -140,6 +143,9 @@ func ownArgument(name, argument string) string {
 
 func (h *heal) closeInterrupted(ctx context.Context, done result) error {
 	outcome, summary := engine.Interrupted, "the engine stopped in it; what it had changed was rolled back"
+	if done.commit != "" {
+		summary = "the engine stopped as it ended; its fix was verified and committed before"
+	}
 	if h.run.Outcome != "" { // cancelled, and the engine stopped before that was done
 		outcome, summary = h.run.Outcome, h.run.Summary
 	}

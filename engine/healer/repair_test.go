@@ -2,6 +2,7 @@ package healer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -247,4 +248,13 @@ func TestSecretsAreInNoStep(t *testing.T) {
 			}
 		}
 	})
+}
+
+// eventText is all that an event says.
+func eventText(ev engine.Event) string {
+	b, err := json.Marshal(ev.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
 }

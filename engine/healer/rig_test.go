@@ -272,8 +272,16 @@ func (r *rig) ended(id engine.SandboxID) engine.HealRun {
 // heal crashes a sandbox and returns the run that follows.
 func (r *rig) heal(id engine.SandboxID) engine.HealRun {
 	r.t.Helper()
+	count := func(tx *store.Tx) (int, error) {
+		runs, err := tx.RunsOf(id, time.Time{})
+		return len(runs), err
+	}
+	before := view(r, count)
 	r.crash(id)
-	r.awaitRun(id, func(engine.HealRun) bool { return true })
+	r.await("a run", func(tx *store.Tx) (bool, error) {
+		n, err := count(tx)
+		return n > before, err
+	})
 	return r.ended(id)
 }
 
@@ -381,13 +389,4 @@ func lastResult(t agent.Transcript) agent.Result {
 		return agent.Result{}
 	}
 	return m.Results[len(m.Results)-1]
-}
-
-// eventText is all that an event says.
-func eventText(ev engine.Event) string {
-	b, err := json.Marshal(ev.Body)
-	if err != nil {
-		return err.Error()
-	}
-	return string(b)
 }

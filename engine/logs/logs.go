@@ -72,8 +72,8 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open logs: %w", err)
 	}
-	s := &Store{dir: dir, options: o, closed: make(chan struct{}), streams: map[key]*stream{}}
-	s.watcher.woken = s.wakeProcess
+	s := &Store{dir: filepath.Clean(dir), options: o, closed: make(chan struct{}), streams: map[key]*stream{}}
+	s.watcher.root, s.watcher.woken = s.dir, s.wakeProcess
 	return s, nil
 }
 

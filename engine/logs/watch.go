@@ -10,8 +10,12 @@ import (
 
 // A watcher tells of changes in directories, by one inotify instance for all
 // followers. It starts with the first of them: a Store that only writes needs
-// none. The zero value is ready but for woken.
+// none.
+//
+// The directory above is watched too: a directory that was removed tells its
+// own end only when nobody has a file of it open, and a reader has.
 type watcher struct {
+	root  string
 	woken func(dir string) // "": all of them
 
 	mu       sync.Mutex
@@ -46,6 +50,10 @@ func (w *watcher) start() bool {
 	}
 	n, err := fsnotify.NewWatcher()
 	if err != nil {
+		return false
+	}
+	if err := n.Add(w.root); err != nil {
+		_ = n.Close() // of no use
 		return false
 	}
 	w.notify = n
@@ -85,16 +93,13 @@ func (w *watcher) loop(n *fsnotify.Watcher, finished chan struct{}) {
 	}
 }
 
-// tell finds whose file name is: a file in a watched directory, or that
+// tell finds whose file name is: a file in a process's directory, or that
 // directory itself.
 func (w *watcher) tell(name string) {
-	dir := filepath.Dir(name)
-	w.mu.Lock()
-	if _, ok := w.watched[name]; ok {
-		dir = name
+	if dir := filepath.Dir(name); dir != w.root {
+		name = dir
 	}
-	w.mu.Unlock()
-	w.woken(dir)
+	w.woken(name)
 }
 
 func (w *watcher) close() error {

@@ -140,12 +140,12 @@ func (a *actor) live(ctx, last context.Context) {
 		}
 		exit, asked := a.await(ctx, last, l)
 		a.clear()
-		a.finish(last, l, asked)
+		a.drain(l)
 		if asked || !a.supervised {
 			a.ended(last, exit)
 			return
 		}
-		l, ok = a.after(ctx, last, exit)
+		l, ok = a.after(ctx, last, l, exit)
 	}
 }
 
@@ -222,21 +222,9 @@ func (a *actor) kill(last context.Context, l life, grace time.Duration) engine.E
 // killTimeout is how long the kernel may take to be rid of what was killed.
 const killTimeout = 10 * time.Second
 
-// finish sees to what a life leaves behind. Descendants of a supervised one
-// would hold its port against the next; those of a command are its own affair.
-// Then the last of the output is waited for, but not for long: somebody else
-// may hold the pipe.
-func (a *actor) finish(last context.Context, l life, killed bool) {
-	if l.err != nil {
-		return
-	}
-	if a.supervised && !killed {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(last), killTimeout)
-		defer cancel()
-		if err := l.proc.Kill(ctx, 0); err != nil {
-			a.complain("killing what it left", err)
-		}
-	}
+// drain waits for the last of the output, so that the log is whole when the
+// exit is told. Not for long: somebody else may hold the pipe.
+func (a *actor) drain(l life) {
 	timer := time.NewTimer(a.s.policy.Drain)
 	defer timer.Stop()
 	for _, o := range l.outputs {
@@ -245,6 +233,20 @@ func (a *actor) finish(last context.Context, l life, killed bool) {
 		case <-timer.C:
 			return
 		}
+	}
+}
+
+// sweep kills what a supervised process left behind when it went: it would
+// hold the port against the next start. What a command leaves is its own
+// affair.
+func (a *actor) sweep(last context.Context, l life) {
+	if l.err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(last), killTimeout)
+	defer cancel()
+	if err := l.proc.Kill(ctx, 0); err != nil {
+		a.complain("killing what it left", err)
 	}
 }
 

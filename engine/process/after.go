@@ -25,11 +25,12 @@ func refused(err error) bool { return errors.Is(err, errUnwanted) || errors.Is(e
 // that its successor corrects and kills, whichever of the two got further. If
 // the rows turn out to say otherwise (somebody stopped it, the healer began)
 // the new process is killed before anybody was told of it.
-func (a *actor) after(ctx, last context.Context, exit engine.Exit) (life, bool) {
+func (a *actor) after(ctx, last context.Context, was life, exit engine.Exit) (life, bool) {
 	if a.expectsRestart(ctx, exit) {
-		return a.afterAtOnce(ctx, last, exit)
+		return a.atOnce(ctx, last, was, exit)
 	}
 	d := a.crashed(last, exit)
+	a.sweep(last, was)
 	switch {
 	case !d.Restart || ctx.Err() != nil:
 		return life{}, false
@@ -41,10 +42,11 @@ func (a *actor) after(ctx, last context.Context, exit engine.Exit) (life, bool) 
 	return a.launch(last), true
 }
 
-func (a *actor) afterAtOnce(ctx, last context.Context, exit engine.Exit) (life, bool) {
+func (a *actor) atOnce(ctx, last context.Context, was life, exit engine.Exit) (life, bool) {
 	decided := make(chan Decision, 1)
 	// crashed writes a.row; launch doesn't read it.
 	go func() { decided <- a.crashed(last, exit) }()
+	a.sweep(last, was)
 	l := a.launch(last)
 	d := <-decided
 	if d.Restart && d.After == 0 && ctx.Err() == nil {

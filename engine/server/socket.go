@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -49,7 +50,7 @@ func (s *Server) converse(ctx context.Context, c *call, sk *socket, talk func(ct
 		defer close(heard)
 		end(sk.listen())
 	})
-	wg.Go(func() { sk.keepTime(ctx, over) })
+	wg.Go(func() { sk.keepTime(ctx, end, over) })
 
 	err = talk(ctx)
 	if ctx.Err() != nil {
@@ -122,14 +123,18 @@ func (sk *socket) listen() error {
 
 // keepTime pings, and cuts the connection when the stream has ended and its
 // last frame isn't taken soon.
-func (sk *socket) keepTime(ctx context.Context, over <-chan struct{}) {
+func (sk *socket) keepTime(ctx context.Context, end context.CancelCauseFunc, over <-chan struct{}) {
 	beat := time.NewTicker(sk.pace.beat)
 	defer beat.Stop()
 	for {
 		select {
 		case <-beat.C:
-			// A ping that can't be sent is noticed by the silence after it.
-			_ = sk.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(sk.pace.beat/2))
+			err := sk.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(sk.pace.beat/2))
+			// One that waits behind a big frame says nothing. Any other failure
+			// is the end, and who listens may be busy with an earlier message.
+			if timeout := net.Error(nil); err != nil && !(errors.As(err, &timeout) && timeout.Timeout()) {
+				end(errPeerGone)
+			}
 		case <-ctx.Done():
 			waitFor(over, lastWords)
 			_ = sk.ws.NetConn().Close() // so that a blocked write returns

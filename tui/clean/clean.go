@@ -75,14 +75,17 @@ func Line(s string) string { return Cut(s, -1) }
 // Cut is Line of as much of s as fills at least cells cells, all of it if cells
 // is negative. It reads no more than that of a line of a megabyte.
 func Cut(s string, cells int) string {
+	if most := bytesFor(cells); cells >= 0 && len(s) > most {
+		s = s[:most]
+	}
 	if Plain(s) {
 		if cells >= 0 && len(s) > cells {
 			return s[:cells]
 		}
 		return s
 	}
-	if _, ok := Simple(s); ok {
-		return s
+	if n, ok := Simple(s); ok {
+		return head(s, n, cells)
 	}
 	w := writer{}
 	for len(s) > 0 && (cells < 0 || w.cells < cells) {
@@ -93,6 +96,9 @@ func Cut(s string, cells int) string {
 	return agreed(w.b.String())
 }
 
+// bytesFor is how many bytes surely fill so many cells.
+func bytesFor(cells int) int { return 16*cells + 256 }
+
 // Lines is s cut at its line ends, each line safe to draw.
 func Lines(s string) []string {
 	list := strings.Split(strings.TrimRight(s, "\r\n"), "\n")
@@ -100,6 +106,20 @@ func Lines(s string) []string {
 		list[i] = Line(strings.TrimSuffix(l, "\r"))
 	}
 	return list
+}
+
+// head is the first cells runes of a simple text of n.
+func head(s string, n, cells int) string {
+	if cells < 0 || n <= cells {
+		return s
+	}
+	for i := range s {
+		if cells == 0 {
+			return s[:i]
+		}
+		cells--
+	}
+	return s
 }
 
 // writer maps rune by rune and keeps count of cells and marks.

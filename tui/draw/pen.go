@@ -32,7 +32,7 @@ func New(set *style.Set, width int) *Pen { return On(set, style.Plain, width) }
 // On is a pen for a row that lies on a ground.
 func On(set *style.Set, g style.Ground, width int) *Pen {
 	p := &Pen{set: set, ground: g, width: max(0, width), left: max(0, width)}
-	p.b.Grow(width + width/2 + 64)
+	p.b.Grow(3*p.width + 128) // its text and its colours
 	return p
 }
 
@@ -131,9 +131,7 @@ func (p *Pen) fit(role themes.Role, text string, n int) int {
 	if n <= 0 || text == "" {
 		return 0
 	}
-	if !clean.Plain(text) {
-		text = p.ascii(clean.Cut(text, n+1))
-	}
+	text = p.ascii(clean.Cut(text, n+1))
 	w := width(text)
 	if w > n {
 		text = cut(text, n, p.ascii(ellipsis))

@@ -99,7 +99,7 @@ func (s *Set) faded() *Set {
 		f.open[g] = make(map[themes.Role]string, len(themes.Roles))
 		for _, role := range themes.Roles {
 			switch role {
-			case themes.BadgeOffline, themes.BadgeNav, themes.BadgeType, themes.Alert:
+			case themes.BadgeOffline, themes.BadgeNav, themes.BadgeType:
 				f.open[g][role] = s.open[g][role]
 			default:
 				f.open[g][role] = s.open[g][themes.Stale]

@@ -13,9 +13,14 @@ import (
 // again when nothing else tells them from strangers.
 const markerName = "SBX_BOX"
 
-func (h *Host) marker(box engine.SandboxID, id engine.ProcessID) string {
-	return markerName + "=" + h.tag + "/" + string(box) + "/" + string(id)
+// newMark is what tells one start of a process from every other, of this
+// engine and of earlier ones.
+func newMark(box engine.SandboxID, id engine.ProcessID) string {
+	return string(box) + "/" + string(id) + "/" + engine.NewID("")
 }
+
+// marker is the variable for a mark.
+func (h *Host) marker(mark string) string { return markerName + "=" + h.tag + "/" + mark }
 
 // allowed are the variables of the engine that a sandbox gets, with what they
 // are where the engine has none.

@@ -102,7 +102,10 @@ func (b *box) PortHolder(ctx context.Context, port int) (driver.Holder, error) {
 // strayProcs are the box's processes that no live Proc has, and some that one
 // has.
 func (b *box) strayProcs(table map[int]procStat) []procStat {
-	found := b.host.marked(table, nil, string(b.id))
+	var found []procStat
+	for _, m := range b.host.marked(table, string(b.id)) {
+		found = append(found, m.procStat)
+	}
 	if b.host.cgroups == nil {
 		return found
 	}

@@ -25,6 +25,7 @@ const killTimeout = 15 * time.Second
 type proc struct {
 	box  *box
 	id   engine.ProcessID
+	mark string   // in the environment, this start's alone
 	root procStat // our child
 	init procStat // of the pid namespace; zero if there is none
 	main int      // what people see as the process

@@ -16,23 +16,24 @@ import (
 	"sbx/engine"
 )
 
-// marked adds to found the living processes of table whose environment has
-// this data directory's marker with the given rest, or anything that begins
-// with it and a slash. "" is every one of this directory.
-func (h *Host) marked(table map[int]procStat, found []procStat, rest string) []procStat {
-	want := []byte(markerName + "=" + h.tag + "/" + rest)
-	known := map[int]bool{}
-	for _, s := range found {
-		known[s.PID] = true
-	}
+// A markedProc is a process with this data directory's marker.
+type markedProc struct {
+	procStat
+	mark string
+}
+
+// marked are the living processes of table whose mark is under, or begins with
+// it and a slash. "" is all of them.
+func (h *Host) marked(table map[int]procStat, under string) []markedProc {
+	ours := []byte(h.marker(""))
+	var found []markedProc
 	for pid, s := range table {
-		if known[pid] || s.dead() {
+		if s.dead() {
 			continue
 		}
 		for _, kv := range environOf(pid) {
-			after, ok := bytes.CutPrefix(kv, want)
-			if ok && (rest == "" || len(after) == 0 || after[0] == '/') {
-				found = append(found, s)
+			if mark, ok := bytes.CutPrefix(kv, ours); ok && (under == "" || within(string(mark), under)) {
+				found = append(found, markedProc{s, string(mark)})
 				break
 			}
 		}
@@ -44,12 +45,13 @@ func (h *Host) marked(table map[int]procStat, found []procStat, rest string) []p
 // cgroups and the marked processes outside of any.
 func (h *Host) strays(id engine.SandboxID) (groups []*cgroup, procs []procStat) {
 	ours := map[int]bool{}
-	live := map[string]bool{}
+	live := map[string]bool{} // cgroups and marks
 	for _, b := range h.open() {
 		if id != "" && b.id != id {
 			continue
 		}
 		for _, p := range append(b.live(), b.endingNested()...) {
+			live[p.mark] = true
 			if p.cg != nil {
 				live[p.cg.dir] = true
 			}
@@ -65,9 +67,9 @@ func (h *Host) strays(id engine.SandboxID) (groups []*cgroup, procs []procStat) 
 			}
 		}
 	}
-	for _, s := range h.marked(readProcs(), nil, string(id)) {
-		if !ours[s.PID] {
-			procs = append(procs, s)
+	for _, m := range h.marked(readProcs(), string(id)) {
+		if !ours[m.PID] && !live[m.mark] {
+			procs = append(procs, m.procStat)
 		}
 	}
 	return groups, procs

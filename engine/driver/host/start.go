@@ -34,7 +34,7 @@ func (b *box) start(ctx context.Context, id engine.ProcessID, l launch, stdin bo
 	if err != nil {
 		return nil, err
 	}
-	p := &proc{box: b, id: id, done: make(chan struct{}), gone: make(chan struct{})}
+	p := &proc{box: b, id: id, mark: newMark(b.id, id), done: make(chan struct{}), gone: make(chan struct{})}
 	if err := b.admit(p); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s *starting) run(ctx context.Context, l launch, dir string, stdin bool, ou
 	if s.cmd, err = b.host.confine.command(b, l, dir); err != nil {
 		return err
 	}
-	marker := b.host.marker(b.id, p.id)
+	marker := b.host.marker(p.mark)
 	s.cmd.env = append(s.cmd.env, marker)
 	if plan := s.cmd.plan; plan != nil && !b.host.confine.hides() {
 		plan.Env = append(plan.Env, marker) // the tree has nothing else to be found by

@@ -25,7 +25,13 @@ func (p *proc) members() []procStat {
 	if p.nested() {
 		return found // nothing leaves a pid namespace
 	}
-	return p.box.host.marked(table, found, string(p.box.id)+"/"+string(p.id))
+	for _, s := range found {
+		delete(table, s.PID)
+	}
+	for _, m := range p.box.host.marked(table, p.mark) {
+		found = append(found, m.procStat)
+	}
+	return found
 }
 
 // own are those members that are the sandbox's: neither bubblewrap's monitor

@@ -60,7 +60,10 @@ func TestEvidenceCallsForPlaybooks(t *testing.T) {
 		{"code that failed once", base(func(ev *Evidence) { ev.Log = "SyntaxError: x"; ev.Process.Exits = nil }), "restart", "passing"},
 		{"runs, no answer", base(func(ev *Evidence) { ev.Process.State = engine.ProcessRunning }), "restart", "does not answer"},
 		{"own stale holder", base(func(ev *Evidence) { ev.Holder = Holder{Held: true, Own: true, PID: 7, Name: "node"} }), "kill stray", "port 4000 is held by node (pid 7), left over"},
-		{"own live holder", base(func(ev *Evidence) { ev.Holder = Holder{Held: true, Own: true, Live: true} }), "restart", ""},
+		{"the app itself on the port", base(func(ev *Evidence) {
+			ev.Holder, ev.Process.State = Holder{Held: true, Own: true, Live: true}, engine.ProcessRunning
+		}), "restart", ""},
+		{"a command of the sandbox on the port", base(func(ev *Evidence) { ev.Holder = Holder{Held: true, Own: true, Live: true, Name: "python3", PID: 8} }), "another port", "the sandbox's own python3"},
 		{"stranger on the port", base(func(ev *Evidence) { ev.Holder = Holder{Held: true, PID: 9, Name: "nginx"} }), "another port", "nginx (pid 9), which is not"},
 		{"stranger on a port that the spec fixes", base(func(ev *Evidence) {
 			ev.Holder = Holder{Held: true}
