@@ -94,8 +94,9 @@ func (l *logs) Update(msg tea.Msg) tea.Cmd {
 	case linesMsg:
 		return l.take(msg)
 	case frameMsg:
-		if l.stream == nil && l.err != nil && !l.ended && l.w.link.state == live && msg.snap != nil {
-			return l.begin() // the engine is back
+		back := msg.gauges != nil && engine.AsCode(l.err) == engine.Unavailable
+		if l.id != "" && l.stream == nil && l.w.link.state == live && back {
+			return l.begin() // the engine is back: go on from the last line
 		}
 	case tea.PasteMsg:
 		if l.Typing() {

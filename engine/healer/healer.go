@@ -132,11 +132,8 @@ func (l *loop) judgeSignal(tx *store.Tx, sig engine.Signal) error {
 	if v.Action != engine.Repair {
 		return judged(tx, sig, v, "")
 	}
-	run, err := openRun(tx, l.p, sb, sig, l.redact(causeOf(sig)), actor)
-	if err != nil {
-		return err
-	}
-	return judged(tx, sig, v, run.ID)
+	_, err = openRun(tx, sb, sig, v, l.redact(causeOf(sig)), actor)
+	return err
 }
 
 // quarantine gives a sandbox up without another run.

@@ -43,11 +43,9 @@ func Open(tx *store.Tx, p Policy, id engine.SandboxID, by engine.Actor) (engine.
 	if err != nil {
 		return engine.HealRun{}, "", err
 	}
-	run, err = openRun(tx, p, sb, sig, "by hand: "+by.String(), by)
-	if err != nil {
-		return run, "", err
-	}
-	return run, "", judged(tx, sig, engine.Verdict{Action: engine.Repair, Reason: "asked for by hand", At: tx.Now}, run.ID)
+	v := engine.Verdict{Action: engine.Repair, Reason: "asked for by hand", At: tx.Now}
+	run, err = openRun(tx, sb, sig, v, "by hand: "+by.String(), by)
+	return run, "", err
 }
 
 func downWords(sb engine.Sandbox) string {
@@ -73,8 +71,13 @@ func judged(tx *store.Tx, sig engine.Signal, v engine.Verdict, run engine.RunID)
 	return tx.JudgeSignal(sig)
 }
 
-// openRun writes a queued run and makes the sandbox healing, visibly at once.
-func openRun(tx *store.Tx, p Policy, sb engine.Sandbox, sig engine.Signal, cause string, by engine.Actor) (engine.HealRun, error) {
+// openRun writes the verdict and the queued run that it calls for, and makes
+// the sandbox healing, visibly at once.
+func openRun(tx *store.Tx, sb engine.Sandbox, sig engine.Signal, v engine.Verdict, cause string, by engine.Actor) (engine.HealRun, error) {
+	id := engine.RunID(engine.NewID(engine.RunPrefix))
+	if err := judged(tx, sig, v, id); err != nil {
+		return engine.HealRun{}, err
+	}
 	trigger := engine.Fault
 	if sb.Health == engine.Broken {
 		trigger = engine.Retry
@@ -84,7 +87,7 @@ func openRun(tx *store.Tx, p Policy, sb engine.Sandbox, sig engine.Signal, cause
 		return engine.HealRun{}, err
 	}
 	run := engine.HealRun{
-		ID: engine.RunID(engine.NewID(engine.RunPrefix)), Sandbox: sb.ID, Signal: sig.ID,
+		ID: id, Sandbox: sb.ID, Signal: sig.ID,
 		Cause: cause, By: by, State: engine.RunQueued, MaxAttempts: sb.Spec.Heal.Attempts, Started: tx.Now,
 	}
 	sb.Run = run.ID

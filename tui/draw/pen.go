@@ -211,7 +211,7 @@ func Wrap(text string, n, limit int) []string {
 	for _, line := range clean.Lines(text) {
 		for part := range strings.SplitSeq(ansi.Wrap(line, n, ""), "\n") {
 			if limit > 0 && len(out) == limit {
-				out[limit-1] = cut(out[limit-1]+" ", min(n, width(out[limit-1])+1), ellipsis)
+				out[limit-1] = ansi.Truncate(strings.TrimRight(out[limit-1], " "), n-1, "") + ellipsis
 				return out
 			}
 			out = append(out, part)

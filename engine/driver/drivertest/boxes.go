@@ -69,6 +69,9 @@ func boxesApart(e *env) {
 	if _, err := two.Files().ReadFile(e.context(), "secret.txt", 0, 0); !errors.Is(err, engine.NotFound) {
 		e.Errorf("read from the other box: %v, want not found", err)
 	}
+	if !e.driver.Isolation().Confines {
+		return // its user may read what its user owns
+	}
 	if got := e.output(two, "cat "+one.Location()+"/secret.txt"); strings.Contains(got, "of one") {
 		e.Errorf("a command read the other box's file: %q", got)
 	}

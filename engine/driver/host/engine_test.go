@@ -73,7 +73,7 @@ func requireMeans(t *testing.T, name string) {
 
 // tempDir is one that sandboxes of an engine that runs as root can reach;
 // t.TempDir is closed to other users.
-func tempDir(t *testing.T) string {
+func tempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sbx-host-")
 	must(t, err)

@@ -105,6 +105,10 @@ func (h *Host) openDir() error {
 	if err := os.MkdirAll(filepath.Join(h.cfg.Dir, "boxes"), 0o700); err != nil {
 		return fmt.Errorf("make the boxes' directory: %w", err)
 	}
+	tries, _ := filepath.Glob(filepath.Join(h.cfg.Dir, "boxes", "try-*")) // the pattern is right
+	for _, dir := range tries {
+		_ = removeTree(dir) // of an engine that was killed while it began
+	}
 	dir, err := filepath.EvalSymlinks(h.cfg.Dir)
 	if err == nil {
 		dir, err = filepath.Abs(dir)
@@ -152,7 +156,11 @@ func (h *Host) boxesDir() string { return filepath.Join(h.cfg.Dir, "boxes") }
 func (h *Host) Isolation() engine.Isolation { return h.iso }
 
 // Close kills what still runs, waits for it, and ends the starting thread.
+// Closing again does nothing.
 func (h *Host) Close() error {
+	if h.spawner == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	for _, b := range h.open() {
@@ -161,9 +169,8 @@ func (h *Host) Close() error {
 		}
 	}
 	h.work.Wait()
-	if h.spawner != nil {
-		h.spawner.stop()
-	}
+	h.spawner.stop()
+	h.spawner = nil
 	if h.cgroups != nil {
 		h.cgroups.close()
 	}

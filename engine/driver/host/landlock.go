@@ -51,8 +51,9 @@ func (l *landlock) isolation() engine.Isolation {
 		Facts: []string{
 			fmt.Sprintf("Landlock ABI %d: only the workspace, a home and a temporary directory of its own are writable; nothing but the system is readable beside them", l.abi),
 			"no process namespace: the host's processes are seen, and a tree is found by cgroup, descent and marker",
+			"apps share /dev/shm with the host",
 			"what the agent runs can make no sockets, and no new files in directories that hold protected paths or .git",
-			"permissions and times of protected files can still be changed by what the agent runs",
+			"permissions and times of files that belong to a sandbox's user can still be changed, protected and outside of the workspace",
 		},
 		Stronger: []string{"install bubblewrap"},
 	}
@@ -75,7 +76,7 @@ func (l *landlock) command(b *box, la launch, dir string) (command, error) {
 	if err != nil {
 		return command{}, err
 	}
-	r := &rules{ABI: l.abi, Read: l.readable(), Write: []string{tmp, home}, Workspace: b.workspace, Protected: protected, ReadOnly: la.ReadOnlyWorkspace, Git: la.WritableGit}
+	r := &rules{ABI: l.abi, Read: l.readable(), Write: []string{tmp, home}, Workspace: b.workspace, Protected: protected, ReadOnly: la.ReadOnlyWorkspace, Git: la.WritableGit, Shm: la.Profile == driver.ProfileApp}
 	for _, m := range la.Mounts {
 		if m.Source != m.Target {
 			return command{}, engine.Errorf(engine.Unavailable, "landlock can't show %s at %s", m.Source, m.Target)
@@ -99,8 +100,8 @@ func (l *landlock) readable() []string {
 	return append(append([]string{"/proc"}, l.h.view.base...), l.h.view.tools...)
 }
 
-// scratch is a home and a temporary directory in the box's own: an agent's
-// home is a part of the latter, which is emptied when nothing runs.
+// scratch is a home and a temporary directory in the box's own. An agent's home
+// is another than the app's.
 func (b *box) scratch(la launch) (home, tmp string, err error) {
 	tmp = filepath.Join(b.dir, "tmp")
 	home = b.home()
@@ -130,6 +131,7 @@ type rules struct {
 	Protected []string // in it
 	ReadOnly  bool     // all of it
 	Git       bool     // but its .git
+	Shm       bool     // /dev/shm
 }
 
 // The rights of Landlock, by what they are for.
@@ -186,9 +188,12 @@ func (r *rules) fill(set int) error {
 		}
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm"} {
+		if name == "shm" && !r.Shm {
+			continue
+		}
 		rights := uint64(llRead | llAlter | ll.AccessFSIoctlDev)
 		if name == "shm" {
-			rights = r.handled()
+			rights = r.handled() // shared by all: semaphores lie there
 		}
 		if err := r.allowPath(set, "/dev/"+name, rights); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err

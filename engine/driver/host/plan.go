@@ -50,7 +50,7 @@ func (p *plan) file() (*os.File, error) {
 	}
 	fd, err := unix.MemfdCreate("plan", unix.MFD_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("write the launcher's plan: %w", err)
+		return nil, fmt.Errorf("write the launcher's plan: %w", spawnError(err))
 	}
 	f := os.NewFile(uintptr(fd), "plan")
 	if _, err := f.WriteAt(data, 0); err != nil {

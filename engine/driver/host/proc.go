@@ -23,14 +23,16 @@ const killTimeout = 15 * time.Second
 //	engine ── root ── init ── main ── …     bubblewrap: its monitor, its pid 1
 //	engine ── root = main ── …              else
 type proc struct {
-	box  *box
-	id   engine.ProcessID
-	mark string   // in the environment, this start's alone
-	root procStat // our child
-	init procStat // of the pid namespace; zero if there is none
-	main int      // what people see as the process
-	cg   *cgroup  // nil: none
-	in   *os.File // nil: reads end-of-file
+	box    *box
+	id     engine.ProcessID
+	mark   string   // in the environment, this start's alone
+	agent  bool     // nothing of it may live on after its exit
+	inside bool     // it has a pid namespace of its own
+	root   procStat // our child
+	init   procStat // of the pid namespace; zero if there is none or it wasn't seen
+	main   int      // what people see as the process
+	cg     *cgroup  // nil: none
+	in     *os.File // nil: reads end-of-file
 
 	exited  *os.File // the pidfd of root
 	pumps   []*pump
@@ -79,6 +81,11 @@ func (p *proc) watch() {
 	}
 	caught.Wait()
 	p.settle(ws, at, err)
+	if p.agent && !p.nested() {
+		ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+		_ = p.end(ctx) // what can't be killed now is a stray
+		cancel()
+	}
 	if p.release != nil {
 		// Stand-ins are gone when the exit is told, but not before their user is.
 		p.awaitEmpty()
@@ -126,7 +133,9 @@ func (p *proc) cleanUp() {
 func (p *proc) awaitEmpty() {
 	deadline := time.Now().Add(lingerTime)
 	for wait := time.Millisecond; time.Now().Before(deadline); wait = min(2*wait, 20*time.Millisecond) {
-		if s, ok := statOf(p.init.PID); !ok || s.Start != p.init.Start || s.dead() {
+		s, ok := statOf(p.init.PID)
+		gone := !ok || s.Start != p.init.Start || s.dead()
+		if gone && (p.cg == nil || p.cg.empty()) {
 			return
 		}
 		_ = pause(context.Background(), wait)
@@ -160,7 +169,7 @@ func deadly(sig syscall.Signal) bool {
 	return false
 }
 
-func (p *proc) nested() bool { return p.init.PID != 0 }
+func (p *proc) nested() bool { return p.inside }
 
 func (p *proc) over() bool {
 	select {

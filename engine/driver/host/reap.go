@@ -138,7 +138,7 @@ func (b *box) KillStrays(ctx context.Context) ([]string, error) {
 }
 
 // Reap kills what an engine that was killed has left in this data directory's
-// boxes, and removes what half-made boxes and it have left on disk.
+// boxes.
 func (h *Host) Reap(ctx context.Context) ([]string, error) {
 	killed, err := h.killStrays(ctx, "")
 	if err != nil {

@@ -94,7 +94,7 @@ func (b *box) watchRun(ctx context.Context, p *proc, out *limited) (engine.Exit,
 	var cause error
 	select {
 	case <-p.done:
-		return p.exit, nil
+		return p.exit, p.end(ctx) // what it left running, where there is no namespace to do it
 	case <-out.full:
 	case <-ctx.Done():
 		cause = ctx.Err()

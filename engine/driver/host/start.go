@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/engine"
+	"sbx/engine/driver"
 )
 
 // A starting is a process on its way: what must be undone if it doesn't get
@@ -34,7 +35,7 @@ func (b *box) start(ctx context.Context, id engine.ProcessID, l launch, stdin bo
 	if err != nil {
 		return nil, err
 	}
-	p := &proc{box: b, id: id, mark: newMark(b.id, id), done: make(chan struct{}), gone: make(chan struct{})}
+	p := &proc{box: b, id: id, agent: l.Profile == driver.ProfileAgent, mark: newMark(b.id, id), done: make(chan struct{}), gone: make(chan struct{})}
 	if err := b.admit(p); err != nil {
 		return nil, err
 	}
@@ -186,8 +187,8 @@ func (s *starting) hear(ctx context.Context) error {
 	p := s.proc
 	if pid != p.root.PID {
 		main, _ := statOf(pid)
-		p.main = pid
-		p.init, _ = statOf(main.Parent)
+		p.main, p.inside = pid, true
+		p.init, _ = statOf(main.Parent) // zero if it has exited in this moment
 	}
 	return nil
 }
