@@ -36,11 +36,11 @@ func (install) Apply(ctx context.Context, _ Evidence, w Workbench) error {
 }
 
 var (
-	nodeModule = regexp.MustCompile(`(?:Cannot find (?:module|package)|Can't resolve|Failed to resolve import) ['"]([^'"\n]{1,300})['"]`)
-	pyModule   = regexp.MustCompile(`(?:ModuleNotFoundError|ImportError): No module named ['"]?([A-Za-z0-9_.]{1,200})`)
+	nodeModule = regexp.MustCompile(`(?:Cannot find (?:module|package)|Can't resolve|Failed to resolve import) ['"]([^'"\n]+)['"]`)
+	pyModule   = regexp.MustCompile(`(?:ModuleNotFoundError|ImportError): No module named ['"]?([A-Za-z0-9_.]+)`)
 	goModule   = regexp.MustCompile(`missing go\.sum entry|cannot find module providing package|verifying [^\s]+: checksum mismatch|go\.mod file indicates .* but vendor`)
 	damage     = regexp.MustCompile(`(?i)invalid package config [^\n]*node_modules|node_modules[^\n]*(?:unexpected end of json input|unexpected end of file|invalid elf header|file too short)|(?:unexpected end of json input|invalid elf header|file too short)[^\n]*node_modules`)
-	demoPart   = regexp.MustCompile(`(?i)cannot find part[:\s]+["']?([\w./@-]{1,100})`)
+	demoPart   = regexp.MustCompile(`(?i)cannot find part[:\s]+["']?([\w./@-]+)`)
 )
 
 // nodeMissing: a package, by name or inside node_modules; a relative path is
