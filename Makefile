@@ -13,7 +13,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/sbx
-	@$(GO) build -trimpath -o $(BIN) ./cmd/sbx
+	@$(GO) build -trimpath -ldflags='-s -w' -o $(BIN) ./cmd/sbx
 
 demo: build ## make three sandboxes, break one, watch it being healed
 	@$(BIN) demo
@@ -34,7 +34,7 @@ lint: ## format, vet and staticcheck
 	$(GO) tool -modfile=.tools/staticcheck/go.mod staticcheck $(PKGS)
 
 bench: ## run the benchmarks and print them as ratios against their floors
-	@$(GO) build -trimpath -o $(BIN) ./cmd/sbx
+	@$(GO) build -trimpath -ldflags='-s -w' -o $(BIN) ./cmd/sbx
 	@$(GO) run ./cmd/sbx/internal/bench
 
 golden: ## rewrite the golden frames of the dashboard

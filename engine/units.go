@@ -63,8 +63,7 @@ var sizeUnits = []struct {
 	{"B", 1},
 }
 
-// String is the size in the largest binary unit that keeps it exact, or else
-// with one decimal.
+// String is the size in the largest binary unit that keeps it exact.
 func (s Size) String() string {
 	if s == 0 {
 		return "0B"
