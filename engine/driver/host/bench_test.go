@@ -78,7 +78,7 @@ func start(b *testing.B, box driver.Box, cmd driver.Command, out io.WriteCloser,
 }
 
 func benchBox(b *testing.B, isolation string) driver.Box {
-	h := host.New(host.Config{Dir: tempDir(b), Helper: []string{"/proc/self/exe"}, Isolation: isolation})
+	h := host.New(host.Config{Dir: tempDir(b), Helper: launcher(), Isolation: isolation})
 	if err := h.Open(context.Background()); err != nil {
 		b.Skipf("this machine has no %s: %v", isolation, err)
 	}

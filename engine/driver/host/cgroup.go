@@ -130,7 +130,7 @@ func (c *cgroups) remember() {
 // make makes the cgroup that a process is to be born in.
 func (c *cgroups) make(box engine.SandboxID, id engine.ProcessID) (*cgroup, error) {
 	dir := filepath.Join(c.root, string(box))
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.MkdirAll(dir, 0o755); err != nil { // somebody may have tidied up
 		return nil, fmt.Errorf("make cgroup: %w", err)
 	}
 	for {

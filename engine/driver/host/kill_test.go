@@ -31,7 +31,7 @@ func engineMain(args []string) int {
 		fmt.Println("error:", err)
 		return 1
 	}
-	cfg.Helper = []string{"/proc/self/exe"}
+	cfg.Helper = launcher()
 	h := host.New(cfg)
 	if err := h.Open(ctx); err != nil {
 		fmt.Println("error:", err)

@@ -29,9 +29,8 @@ type pump struct {
 	caught chan struct{} // closed when all that was written before finish was handed over
 	ended  chan struct{}
 
-	mu     sync.Mutex
-	exited bool
-	stop   time.Time
+	mu   sync.Mutex
+	stop time.Time // of a process that has exited
 }
 
 // newPipe makes a pipe whose write end is uid's, so that a program may open
@@ -169,7 +168,7 @@ func (p *pump) catchUp() {
 // before that has been handed over, or after catchUpTime if the writer is slow.
 func (p *pump) finish() {
 	p.mu.Lock()
-	p.exited, p.stop = true, time.Now().Add(lingerTime)
+	p.stop = time.Now().Add(lingerTime)
 	p.mu.Unlock()
 	p.r.SetReadDeadline(time.Now())
 	select {

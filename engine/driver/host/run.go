@@ -94,7 +94,10 @@ func (b *box) watchRun(ctx context.Context, p *proc, out *limited) (engine.Exit,
 	var cause error
 	select {
 	case <-p.done:
-		return p.exit, p.end(ctx) // what it left running, where there is no namespace to do it
+		if p.nested() {
+			return p.exit, nil // the kernel takes the rest down
+		}
+		return p.exit, p.end(ctx)
 	case <-out.full:
 	case <-ctx.Done():
 		cause = ctx.Err()
