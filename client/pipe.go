@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -46,6 +47,7 @@ type pipe struct {
 	rest   io.Reader // of the message being read
 	ended  error     // what reading ended with
 	once   sync.Once
+	closed atomic.Bool
 
 	mu    sync.Mutex // one message is written at a time
 	input error      // why stdin takes no more
@@ -97,6 +99,7 @@ func (p *pipe) message() error {
 	kind, r, err := p.ws.NextReader()
 	switch {
 	case websocket.IsCloseError(err, websocket.CloseNormalClosure):
+		p.refuse(engine.Errorf(engine.Conflict, "the process has ended its output, and the pipe with it"))
 		return io.EOF
 	case err != nil:
 		return p.broken(err)
@@ -112,11 +115,26 @@ func (p *pipe) message() error {
 		return p.broken(err)
 	}
 	if f.InputError != nil {
-		p.mu.Lock()
-		p.input = f.InputError
-		p.mu.Unlock()
+		p.refuse(f.InputError)
 	}
 	return p.told(f.Error)
+}
+
+// refuse has the next Write fail.
+func (p *pipe) refuse(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.input == nil {
+		p.input = why
+	}
+}
+
+// broken is the error of a connection that broke, or that we closed.
+func (p *pipe) broken(err error) error {
+	if p.closed.Load() {
+		return io.ErrClosedPipe
+	}
+	return p.socket.broken(err)
 }
 
 // Write writes to stdin. That it takes no more is known by the next Write.
@@ -152,6 +170,7 @@ func (p *pipe) send(kind int, b []byte) error {
 // Close hangs up; the process goes on.
 func (p *pipe) Close() error {
 	p.once.Do(func() {
+		p.closed.Store(true)
 		p.socket.close()
 		p.cancel()
 		p.beat.Wait()

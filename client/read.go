@@ -55,6 +55,11 @@ func (c *Client) ProcessByID(ctx context.Context, id engine.ProcessID) (engine.P
 	return answer[engine.Process](ctx, c, "/v1/processes/"+segment(id), nil)
 }
 
+// ListProcesses are a sandbox's processes, or all of the fleet's.
+func (c *Client) ListProcesses(ctx context.Context, id engine.SandboxID) ([]engine.Process, error) {
+	return answer[[]engine.Process](ctx, c, "/v1/processes", given("sandbox", string(id)))
+}
+
 // ReadDir is a directory of the workspace.
 func (c *Client) ReadDir(ctx context.Context, id engine.SandboxID, dir string) ([]engine.FileInfo, error) {
 	return answer[[]engine.FileInfo](ctx, c, of(id)+"/files", given("dir", dir))

@@ -66,11 +66,17 @@ type Processes interface {
 	// ProcessByID is a process, spawned ones that are over included, for as
 	// long as its sandbox is kept.
 	ProcessByID(ctx context.Context, id ProcessID) (Process, error)
+	// ListProcesses are the processes of a sandbox, or of the whole fleet if
+	// sandbox is "", oldest first in each: supervised and spawned, those that
+	// are over included, for as long as their sandbox is kept.
+	ListProcesses(ctx context.Context, sandbox SandboxID) ([]Process, error)
 	// Logs yields lines in order. Following ends by itself only when a spawned
 	// process is over and all it wrote was read.
 	Logs(ctx context.Context, q LogQuery) iter.Seq2[LogLine, error]
 	// Pipe is a spawned process's stdout from after on, and its stdin. Closing
-	// it hangs up; CloseInput ends the process's stdin.
+	// it hangs up; CloseInput ends the process's stdin. A Write that the process
+	// doesn't read waits, and is released by Close and by the end of ctx;
+	// writing to what has exited or closed its input is a [Conflict].
 	Pipe(ctx context.Context, id ProcessID, after LogPosition) (Pipe, error)
 }
 

@@ -52,6 +52,18 @@ type Process struct {
 	By       Actor `json:"by,omitzero"` // who spawned it
 }
 
+// Running reports whether it runs, or is about to or hasn't quite ended.
+func (p Process) Running() bool { return p.State.Alive() }
+
+// ExitCode is the code of its last exit, as a shell tells it; false while it
+// runs and before its first exit.
+func (p Process) ExitCode() (code int, ok bool) {
+	if p.Running() || p.Exit == nil {
+		return 0, false
+	}
+	return p.Exit.Code, true
+}
+
 // KeptExits is how many exits a [Process] remembers.
 const KeptExits = 8
 
@@ -72,7 +84,8 @@ type Exit struct {
 	Killed   bool      `json:"killed,omitempty"` // on request: stop, kill, restart
 	At       time.Time `json:"at"`
 	Uptime   Duration  `json:"uptime"`
-	// Error is why it could not be started at all.
+	// Error is why it could not be started at all, or what else there is to say
+	// of an end that nobody saw: "the engine stopped".
 	Error string `json:"error,omitempty"`
 }
 
@@ -88,6 +101,8 @@ const (
 // "out of memory".
 func (e Exit) String() string {
 	switch {
+	case e.Error != "" && (e.Signal != "" || e.Uptime > 0):
+		return e.Error // it ran
 	case e.Error != "":
 		return "not started: " + e.Error
 	case e.OOM:

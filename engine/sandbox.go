@@ -92,7 +92,7 @@ const MaxName = 64
 // and invisible characters aren't.
 func CheckName(name string) error {
 	bad := func(why string) error {
-		return Errorf(Invalid, "name %q %s", name, why).WithHint("use 1 to %d visible characters, for example api-1", MaxName)
+		return Errorf(Invalid, "name %q %s", cutRunes(name, maxQuoted), why).WithHint("use 1 to %d visible characters, for example api-1", MaxName)
 	}
 	switch {
 	case !utf8.ValidString(name):
@@ -110,10 +110,54 @@ func CheckName(name string) error {
 	case strings.ContainsAny(name, `/\`):
 		return bad("has a slash")
 	}
-	for _, r := range name {
-		if !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r) {
-			return bad("has an invisible or control character")
-		}
+	if strings.ContainsFunc(name, invisible) {
+		return bad("has an invisible or control character")
 	}
 	return nil
+}
+
+// CheckOwner refuses an owner that couldn't be shown. Whoever names people has
+// the say on everything else: "Dana", "dana@example.com", `CORP\dana`.
+func CheckOwner(owner string) error {
+	if utf8.ValidString(owner) && utf8.RuneCountInString(owner) <= MaxName && !strings.ContainsFunc(owner, invisible) {
+		return nil
+	}
+	return Errorf(Invalid, "owner %q is too long, or has an invisible or control character", owner).
+		WithHint("use at most %d visible characters, for example dana", MaxName)
+}
+
+// invisible reports whether a rune has nothing to show, or acts on what is
+// around it.
+func invisible(r rune) bool {
+	return !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r)
+}
+
+// PlainName is a name as it is kept and looked for: without the selectors that
+// keyboards put behind an emoji, which can't be seen and which not every
+// terminal gives back.
+func PlainName(name string) string {
+	last := rune(0)
+	return strings.Map(func(r rune) rune {
+		if (r == '\ufe0e' || r == '\ufe0f') && unicode.Is(unicode.So, last) {
+			return -1
+		}
+		last = r
+		return r
+	}, name)
+}
+
+// maxQuoted is how much of what somebody gave as a name an error repeats.
+const maxQuoted = 80
+
+// cutRunes is at most n characters of s; one that is cut ends with "…".
+func cutRunes(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n--; n == 0 {
+			return s[:i] + "…"
+		}
+	}
+	return s
 }

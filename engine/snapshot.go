@@ -229,8 +229,9 @@ func (s *Snapshot) Find(ref string) (Sandbox, error) {
 		return sb, nil
 	}
 	var hits []Sandbox
+	name := PlainName(ref)
 	for id, sb := range s.Sandboxes {
-		if sb.Name == ref {
+		if sb.Name == name {
 			return sb, nil
 		}
 		if len(ref) > len(SandboxPrefix) && strings.HasPrefix(string(id), ref) {

@@ -27,6 +27,36 @@ func TestNamesThatCantBeShownOrTypedAreRefused(t *testing.T) {
 	}
 }
 
+func TestAnOwnerIsAnythingThatCanBeShown(t *testing.T) {
+	for _, owner := range []string{"", "dana", `CORP\dana`, "dana@example.com", "Dana Ó", "a/b"} {
+		if err := CheckOwner(owner); err != nil {
+			t.Errorf("%q: got %v, want it allowed", owner, err)
+		}
+	}
+	for _, owner := range []string{"a\x1b[31m", "a\u009b31m", "a\nb", "a\u202eb", "\xff", strings.Repeat("x", MaxName+1)} {
+		if err := CheckOwner(owner); AsCode(err) != Invalid || Hint(err) == "" {
+			t.Errorf("%q: got %v, want it refused with a hint", owner, err)
+		}
+	}
+}
+
+func TestAnEmojiIsFoundHoweverTheKeyboardWritesIt(t *testing.T) {
+	s := NewSnapshot(Position{})
+	name := PlainName("my shop \U0001f6cd\ufe0f")
+	if err := CheckName(name); err != nil {
+		t.Fatal(err)
+	}
+	s.Sandboxes["sb-a"] = Sandbox{ID: "sb-a", Name: name}
+	for _, ref := range []string{"my shop \U0001f6cd", "my shop \U0001f6cd\ufe0f"} {
+		if _, err := s.Find(ref); err != nil {
+			t.Errorf("%q: %v", ref, err)
+		}
+	}
+	if CheckName(PlainName("e\ufe0f")) == nil {
+		t.Error("a selector behind a letter is no emoji's: it hides in the name")
+	}
+}
+
 func TestIdsAreOfTheAgreedShapeAndShortenUniquely(t *testing.T) {
 	shape := regexp.MustCompile(`^sb-[a-z2-7]{10}$`)
 	seen := map[string]bool{}

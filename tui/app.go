@@ -27,6 +27,7 @@ type App struct {
 	sandbox       *sandbox
 	overlay       overlay
 	toast         toast
+	said          []toast // latest last
 	tap           tap
 
 	dark, few bool
@@ -115,6 +116,8 @@ func (a *App) route(msg tea.Msg) tea.Cmd {
 		a.bulked(msg)
 	case openMsg:
 		return a.open(msg.id, msg.tab)
+	case savedMsg:
+		a.saved(msg)
 	default:
 		return a.deliver(msg)
 	}
@@ -198,7 +201,7 @@ func (a *App) arrange() {
 	if a.width >= wideWidth {
 		inspect = !a.fleet.closed
 	}
-	a.layout = arrange(a.width, a.height, a.screen, inspect)
+	a.layout = arrange(a.width, a.height, a.screen, inspect && !a.fleet.zoomed, a.fleet.zoomed)
 	a.fleet.SetSize(a.layout.main.w, a.layout.main.h)
 	if a.screen == onSandbox {
 		a.sandbox.SetSize(a.layout.main.w, a.layout.main.h)
@@ -254,6 +257,9 @@ func (a *App) wake() time.Time {
 	}
 	sooner(a.toast.until)
 	sooner(a.tap.until)
+	if d, ok := a.overlay.(*dialog); ok {
+		sooner(d.hears())
+	}
 	return at
 }
 

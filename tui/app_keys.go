@@ -27,8 +27,9 @@ func (a *App) key(msg tea.KeyPressMsg) tea.Cmd {
 		return a.interrupt()
 	}
 	if a.overlay != nil {
-		cmd := a.overlay.Update(msg)
-		if a.overlay.done() {
+		over := a.overlay
+		cmd := over.Update(msg)
+		if over.done() && a.overlay == over { // or it has opened another
 			a.overlay = nil
 		}
 		return cmd
@@ -82,20 +83,63 @@ func (a *App) everywhere(msg tea.KeyPressMsg) (tea.Cmd, bool) {
 		return tea.ClearScreen, true
 	case key.Matches(msg, k.Suspend):
 		return tea.Suspend, true
-	case key.Matches(msg, k.Retry) && a.w.link.state != live:
-		return a.c.retry(), true
+	case key.Matches(msg, k.Retry) && (a.w.link.state != live || !a.retries()):
+		return a.refresh(), true
+	case key.Matches(msg, k.Palette):
+		a.commandPalette()
+	case key.Matches(msg, k.Copy) && a.w.snap != nil:
+		a.copyMenu()
+	case key.Matches(msg, k.Save) && a.screen == onSandbox:
+		a.savePane()
+	case key.Matches(msg, k.Quick) && a.screen == onFleet:
+		a.quickMenu()
+	case key.Matches(msg, k.Columns) && a.screen == onFleet:
+		a.columnMenu()
 	case key.Matches(msg, k.Problem):
 		return a.problem(), true
-	case key.Matches(msg, k.PrevBox) && a.screen == onSandbox:
-		return a.open(a.fleet.beside(a.sandbox.id, -1), a.sandbox.tab), true
-	case key.Matches(msg, k.NextBox) && a.screen == onSandbox:
-		return a.open(a.fleet.beside(a.sandbox.id, 1), a.sandbox.tab), true
+	case key.Matches(msg, k.PrevBox):
+		return a.walk(-1), true
+	case key.Matches(msg, k.NextBox):
+		return a.walk(1), true
 	case key.Matches(msg, k.Fleet):
 		return a.toggleFleet(), true
 	default:
 		return a.tabKey(msg)
 	}
 	return nil, true
+}
+
+// walk goes to the sandbox n places on, on the same tab.
+func (a *App) walk(n int) tea.Cmd {
+	if a.screen == onSandbox {
+		return a.open(a.fleet.beside(a.sandbox.id, n), a.sandbox.tab)
+	}
+	a.fleet.touched = true
+	a.fleet.move(n)
+	return nil
+}
+
+// retries reports whether the pane has something of its own to try again.
+func (a *App) retries() bool {
+	r, ok := a.pane().(interface{ retries() bool })
+	return ok && r.retries()
+}
+
+// refresh asks the engine for everything anew.
+func (a *App) refresh() tea.Cmd {
+	if a.w.link.state == live {
+		a.say(themes.Info, "refreshed")
+	}
+	return a.c.retry()
+}
+
+// commandPalette opens the list of everything that can be done here.
+func (a *App) commandPalette() {
+	target := ""
+	if list := a.targets(); len(list) > 0 {
+		target = what(list)
+	}
+	a.show(newPalette(a.w, target, a.commandsHere()))
 }
 
 func (a *App) tabKey(msg tea.KeyPressMsg) (tea.Cmd, bool) {
@@ -138,6 +182,7 @@ func (a *App) problem() tea.Cmd {
 	case a.screen == onSandbox:
 		return a.open(id, tabHealer)
 	}
+	a.fleet.touched = true
 	a.fleet.jump(id)
 	return nil
 }

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"strconv"
 
 	"charm.land/bubbles/v2/key"
 
@@ -93,9 +94,9 @@ func (a *App) counts() []part {
 		if n == 0 && word != "ready" {
 			return
 		}
-		text := fmt.Sprintf("%s%d ", glyph, n)
+		text := glyph + strconv.Itoa(n) + " "
 		if wide {
-			text = fmt.Sprintf("%s %d %s  ", glyph, n, word)
+			text = glyph + " " + strconv.Itoa(n) + " " + word + "  "
 		}
 		list = append(list, part{role, text})
 	}
@@ -103,15 +104,25 @@ func (a *App) counts() []part {
 	health(f.health[engine.Healing], themes.HealthHealing, g.Healing, "healing")
 	health(f.health[engine.Ready], themes.HealthReady, g.Ready, "ready")
 	if a.width >= wideWidth {
-		list = append(list, part{themes.Muted, fmt.Sprintf("%s%d %s%d %s%d %s%d %s%d · ",
-			g.Cold, f.state[engine.Cold], g.Warming, f.state[engine.Warming], g.Warm, f.state[engine.Warm],
-			g.Waiting, f.state[engine.Waiting], g.Running, f.state[engine.Running])})
+		list = append(list, a.lives()...)
 	}
 	total := fmt.Sprintf("%d", len(f.entries))
 	if most := w.gauges.Pool.MaxCapacity; most > 0 {
 		total += fmt.Sprintf("/%d", most)
 	}
 	return append(list, part{themes.Muted, total + "  "}, part{themes.Title, w.now.Local().Format("15:04")}, part{themes.Text, " "})
+}
+
+// lives are how many sandboxes are in each state that any is in.
+func (a *App) lives() []part {
+	var list []part
+	for _, s := range []engine.State{engine.Cold, engine.Warming, engine.Warm, engine.Waiting, engine.Running} {
+		if n := a.w.fleet.state[s]; n > 0 {
+			sign := lifeSign(a.w.glyphs, s)
+			list = append(list, part{themes.Muted, sign.glyph + " " + strconv.Itoa(n) + " " + sign.word + "  "})
+		}
+	}
+	return append(list, part{themes.Muted, "· "})
 }
 
 // head is the second row: the fleet's filter and order, or a sandbox's tabs.
@@ -133,6 +144,7 @@ func (a *App) head() string {
 		p.Put(themes.Accent, f.filter.text)
 	}
 	p.Gap(3).Put(themes.Muted, "sort ").Put(themes.Text, a.w.fleet.sort.String()+" ▾")
+	p.Gap(3).Put(themes.Muted, "group ").Put(themes.Text, a.w.fleet.group.String())
 	if n := len(a.w.marks); n > 0 {
 		p.Gap(3).Put(themes.Mark, fmt.Sprintf("%s %d marked", a.w.glyphs.Mark, n))
 	}
@@ -185,6 +197,8 @@ func (a *App) status() string {
 		a.hintsOn(p)
 	case a.w.link.state == lost:
 		p.Put(themes.Text, "you can read, search and filter what is here; H A P R S D wait for the engine")
+	case a.screen == onFleet && len(a.w.marks) == 0 && a.w.snap != nil && a.w.snap.About.Model == "":
+		p.Ends(themes.Warning, "no model: only playbooks heal ")
 	case len(a.w.marks) > 0:
 		p.Ends(themes.Muted, fmt.Sprintf("%s%d marked: H A P R S D apply to all · Esc unmarks ", a.w.glyphs.Mark, len(a.w.marks)))
 	}
@@ -215,7 +229,7 @@ func (a *App) hintsOn(p *draw.Pen) {
 		}
 		p.Put(themes.Key, h.Key).Gap(1).Put(themes.Text, h.Desc).Gap(2)
 	}
-	if p.Left() >= helpWidth && a.overlay == nil {
+	if p.Left() >= helpWidth && a.overlay == nil && !typing(a.current()) {
 		p.To(helpWidth-1).Put(themes.Key, "?").Put(themes.Text, " help")
 	}
 }

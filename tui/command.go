@@ -66,8 +66,18 @@ func (c *commands) do(f func(ctx context.Context) tea.Msg) tea.Cmd {
 			return nil
 		}
 		defer c.wg.Done()
-		return f(c.ctx)
+		return caught(func() tea.Msg { return f(c.ctx) })
 	}
+}
+
+// caught is f's message, or that it panicked.
+func caught(f func() tea.Msg) (msg tea.Msg) {
+	defer func() {
+		if v := recover(); v != nil {
+			msg = crashMsg{crashOf(v)}
+		}
+	}()
+	return f()
 }
 
 // act sends one action.

@@ -20,6 +20,9 @@ type Config struct {
 	// read". "" means that it may act.
 	ReadOnly string
 
+	// Me is the owner that "mine" means; "": this process's user.
+	Me string
+
 	// Theme is a theme's name; "" or "auto" follows the terminal's background.
 	Theme string
 	// ThemeDir holds the user's own themes; "" has none.

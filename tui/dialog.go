@@ -102,7 +102,7 @@ func (d *dialog) FullHelp() [][]key.Binding { return [][]key.Binding{d.ShortHelp
 
 // Update answers keys, but for the first moment.
 func (d *dialog) Update(msg tea.Msg) tea.Cmd {
-	if d.w.now.Sub(d.opened) < deaf {
+	if d.w.now.Before(d.hears()) {
 		return nil
 	}
 	switch msg := msg.(type) {
@@ -150,7 +150,7 @@ func (d *dialog) View() string {
 			p.Put(themes.Text, "Type ").Put(themes.Title, d.name).Put(themes.Text, " to "+d.verb+": ")
 			drawInput(p, d.input.Value(), d.input.Position())
 		})
-		note := "Esc cancels. Keys are ignored for the first 0.3 s."
+		note := "Esc cancels. " + d.deafNote()
 		if v := d.input.Value(); v == d.name {
 			note = "Enter does it. Esc cancels."
 		} else if v != "" && !strings.HasPrefix(d.name, v) {
@@ -174,10 +174,21 @@ func (d *dialog) View() string {
 		}
 	}
 	b.line(func(p *draw.Pen) {
-		p.Put(themes.Muted, "Enter is "+d.cancel+". Keys are ignored for the first 0.3 s.")
+		p.Put(themes.Muted, "Enter is "+d.cancel+". "+d.deafNote())
 	})
 	return b.close()
 }
+
+// deafNote says that keys don't count yet, while they don't.
+func (d *dialog) deafNote() string {
+	if d.w.now.Before(d.hears()) {
+		return "Keys are ignored for the first 0.3 s."
+	}
+	return ""
+}
+
+// hears is when the dialog begins to take keys.
+func (d *dialog) hears() time.Time { return d.opened.Add(deaf) }
 
 // fits reports whether all choices stand on one line.
 func (d *dialog) fits(width int) bool {

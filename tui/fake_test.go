@@ -152,6 +152,10 @@ func (f *fakeEngine) Audit(context.Context, engine.AuditQuery) iter.Seq2[engine.
 	return func(func(engine.AuditEntry, error) bool) {}
 }
 
+func (f *fakeEngine) ListProcesses(context.Context, engine.SandboxID) ([]engine.Process, error) {
+	return nil, errors.ErrUnsupported
+}
+
 func (f *fakeEngine) ProcessByID(context.Context, engine.ProcessID) (engine.Process, error) {
 	return engine.Process{}, engine.NotFound
 }

@@ -54,10 +54,20 @@ type feed struct {
 func (f *feed) run(ctx context.Context) {
 	ch := make(chan news, backlog)
 	var wg sync.WaitGroup
-	wg.Go(func() { f.tries(ctx, ch, 0, f.journal) })
-	wg.Go(func() { f.tries(ctx, ch, 1, f.gauges) })
-	f.tell(ctx, ch)
+	wg.Go(func() { f.safely(func() { f.tries(ctx, ch, 0, f.journal) }) })
+	wg.Go(func() { f.safely(func() { f.tries(ctx, ch, 1, f.gauges) }) })
+	f.safely(func() { f.tell(ctx, ch) })
 	wg.Wait()
+}
+
+// safely runs a part of the feed; if it panics, the program is told.
+func (f *feed) safely(part func()) {
+	if fell := caught(func() tea.Msg {
+		part()
+		return nil
+	}); fell != nil {
+		f.send(fell)
+	}
 }
 
 // retry cuts the tries under way, which may be waiting themselves, and begins

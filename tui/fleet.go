@@ -25,9 +25,21 @@ type fleet struct {
 	input  textinput.Model
 	filter filter
 
-	list    []*entry // what the filter leaves, in order
-	counts  [groups]int
-	version int // of the order that list was made from
+	list     []*entry  // what the filter leaves, in order
+	sections []section // of list, by the grouping
+	version  int       // of the order that list was made from
+	zoomed   bool      // nothing but the table
+	// touched is set by the first key: until then the cursor goes by itself to
+	// what needs somebody.
+	touched bool
+}
+
+// section is a group of the list: its title stands on a line of its own.
+type section struct {
+	title   string
+	need    need
+	from, n int // entries
+	line    int // of the title
 }
 
 // openMsg asks for a sandbox's tab.
@@ -58,7 +70,7 @@ func (f *fleet) ShortHelp() []key.Binding {
 	if f.Typing() {
 		return []key.Binding{bind("Enter", "keep"), bind("Esc", "clear")}
 	}
-	return []key.Binding{k.Open, k.Find, k.Mark, k.Problem, k.Healer, k.Logs, k.Sort, k.Inspect}
+	return []key.Binding{k.Open, bind("/", "filter"), k.Mark, k.Problem, k.Healer, k.Logs, bind(":", "commands"), k.Sort, k.Inspect, k.Quit}
 }
 
 // FullHelp are the keys of the help.
@@ -104,6 +116,7 @@ func (f *fleet) typed(msg tea.KeyPressMsg) tea.Cmd {
 }
 
 func (f *fleet) pressed(msg tea.KeyPressMsg) tea.Cmd {
+	f.touched = true
 	k := f.w.keys
 	page := max(1, f.height-3)
 	switch {
@@ -153,12 +166,31 @@ func (f *fleet) choose(msg tea.KeyPressMsg) {
 		}
 	case key.Matches(msg, k.Unmark):
 		clear(f.w.marks)
-	case key.Matches(msg, k.Sort) && f.w.snap != nil:
-		f.w.fleet.sort = (f.w.fleet.sort + 1) % sortings
-		f.w.fleet.reset(f.w.snap)
+	case key.Matches(msg, k.Sort):
+		f.arrange((f.w.fleet.sort+1)%sortings, f.w.fleet.group)
+	case key.Matches(msg, k.Group):
+		f.arrange(f.w.fleet.sort, (f.w.fleet.group+1)%groupings)
 	case key.Matches(msg, k.Inspect):
 		f.closed, f.opened = !f.closed, !f.opened
+	case key.Matches(msg, k.Zoom):
+		f.zoomed = !f.zoomed
 	}
+}
+
+// arrange sorts and groups the fleet anew.
+func (f *fleet) arrange(s sorting, g grouping) {
+	f.w.fleet.sort, f.w.fleet.group = s, g
+	if f.w.snap != nil {
+		f.w.fleet.reset(f.w.snap)
+	}
+	f.sync()
+}
+
+// narrow filters by a text that wasn't typed.
+func (f *fleet) narrow(text string) {
+	f.input.SetValue(text)
+	f.refilter()
+	f.sync()
 }
 
 // clear goes one step back: marks, then the filter.
@@ -198,21 +230,29 @@ func (f *fleet) sync() {
 	f.settle()
 }
 
+// tally finds the groups of the list.
 func (f *fleet) tally() {
-	f.counts = [groups]int{}
-	if f.w.fleet.sort != byAttention {
+	f.sections = f.sections[:0]
+	if f.w.fleet.group == flat {
 		return
 	}
-	for g := range groups {
-		i, _ := slices.BinarySearchFunc(f.list, g+1, func(e *entry, g group) int { return int(e.group - g) })
-		f.counts[g] = i
+	for i, e := range f.list {
+		last := len(f.sections) - 1
+		if last < 0 || f.list[f.sections[last].from].group != e.group || f.sections[last].title != e.title {
+			f.sections = append(f.sections, section{title: e.title, need: attention(e.health), from: i, line: i + last + 1})
+			last++
+		}
+		f.sections[last].n++
 	}
-	f.counts[theRest] -= f.counts[healing]
-	f.counts[healing] -= f.counts[needsYou]
 }
 
-// settle finds the cursor's sandbox again, or the one that took its place.
+// settle finds the cursor's sandbox again, or the one that took its place. A
+// cursor that nobody has moved goes to what needs somebody.
 func (f *fleet) settle() {
+	if !f.touched && len(f.list) > 0 && attention(f.list[0].health) != theRest {
+		f.set(0)
+		return
+	}
 	if e, ok := f.w.fleet.at[f.cursor]; ok {
 		if i, found := slices.BinarySearchFunc(f.list, e, compare); found {
 			f.place = i
@@ -258,36 +298,23 @@ func (f *fleet) rows() int { return len(f.list) + f.titles(len(f.list)-1) }
 
 // titles is how many groups begin at or before entry i.
 func (f *fleet) titles(i int) int {
-	n, start := 0, 0
-	for _, c := range f.counts {
-		if c > 0 && start <= i {
-			n++
-		}
-		start += c
-	}
+	n, _ := slices.BinarySearchFunc(f.sections, i+1, func(s section, i int) int { return s.from - i })
 	return n
 }
 
-// at is what stands on line n: an entry, or the title of a group, or nothing (-1).
-func (f *fleet) at(n int) (*entry, int) {
-	start := 0
-	for g, c := range f.counts {
-		if c == 0 {
-			continue
-		}
-		if n == start {
-			return nil, g
-		}
-		n--
-		start += c
-		if n < start {
-			return f.list[n], -1
-		}
+// at is what stands on line n: an entry, or the title of a group, or nothing.
+func (f *fleet) at(n int) (*entry, *section) {
+	if n < 0 || n >= f.rows() {
+		return nil, nil
 	}
-	if n >= 0 && n < len(f.list) {
-		return f.list[n], -1
+	if len(f.sections) == 0 {
+		return f.list[n], nil
 	}
-	return nil, -1
+	i, _ := slices.BinarySearchFunc(f.sections, n+1, func(s section, n int) int { return s.line - n })
+	if s := &f.sections[i-1]; s.line == n {
+		return nil, s
+	}
+	return f.list[n-i], nil
 }
 
 // scroll keeps the cursor on the screen, with its group's title if it is first.

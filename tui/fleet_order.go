@@ -8,17 +8,29 @@ import (
 	"sbx/engine"
 )
 
-// group is how much attention a sandbox needs.
-type group int
+// need is how much attention a sandbox needs.
+type need int
 
 const (
-	needsYou group = iota
+	needsYou need = iota
 	healing
 	theRest
-	groups
 )
 
-var groupTitles = [groups]string{"NEEDS YOU", "HEALING", "READY & POOL"}
+// grouping is what the fleet's rows stand together by.
+type grouping int
+
+const (
+	byHealth grouping = iota
+	perOwner
+	perLife
+	flat
+	groupings
+)
+
+func (g grouping) String() string {
+	return [groupings]string{"health", "owner", "life", "none"}[g]
+}
 
 // sorting is the order of the fleet.
 type sorting int
@@ -39,7 +51,9 @@ func (s sorting) String() string {
 // entry is a sandbox's place in the order: all that sorting and counting need.
 type entry struct {
 	id     engine.SandboxID
-	group  group
+	group  int    // its group's place among the groups
+	title  string // of its group
+	need   need
 	num    int64
 	text   string
 	name   string
@@ -51,6 +65,7 @@ type entry struct {
 // one entry, it doesn't sort ten thousand.
 type order struct {
 	sort    sorting
+	group   grouping
 	entries []*entry
 	at      map[engine.SandboxID]*entry
 	// version changes whenever entries does.
@@ -58,6 +73,9 @@ type order struct {
 
 	health map[engine.Health]int
 	state  map[engine.State]int
+	// widest are the cells of the longest name and owner there have been: so
+	// wide are their columns at most.
+	widest struct{ name, owner int }
 }
 
 func (o *order) reset(s *engine.Snapshot) {
@@ -108,11 +126,14 @@ func (o *order) count(e *entry, n int) {
 }
 
 func (o *order) entry(sb engine.Sandbox) *entry {
-	e := &entry{id: sb.ID, group: theRest, name: sb.Name, health: sb.Health, state: sb.State}
+	e := &entry{id: sb.ID, name: sb.Name, health: sb.Health, state: sb.State}
+	e.group, e.title = o.groupOf(sb)
+	o.widest.name = max(o.widest.name, len(sb.Name))
+	o.widest.owner = max(o.widest.owner, len(sb.Owner))
 	switch o.sort {
 	case byAttention:
-		e.group = attention(sb.Health)
-		if e.group != theRest {
+		e.need = attention(sb.Health)
+		if e.need != theRest {
 			e.num = -sb.HealthChanged.UnixMilli() // what happened last is on top
 		}
 	case byLife:
@@ -125,7 +146,24 @@ func (o *order) entry(sb engine.Sandbox) *entry {
 	return e
 }
 
-func attention(h engine.Health) group {
+// groupOf is a sandbox's group: its place among the groups, and its title.
+func (o *order) groupOf(sb engine.Sandbox) (int, string) {
+	switch o.group {
+	case byHealth:
+		n := attention(sb.Health)
+		return int(n), [...]string{"NEEDS YOU", "HEALING", "READY & POOL"}[n]
+	case perOwner:
+		if sb.Owner == "" {
+			return 1, "(pool)"
+		}
+		return 0, sb.Owner
+	case perLife:
+		return -int(lifeRank(sb.State)), strings.ToUpper(string(sb.State))
+	}
+	return 0, ""
+}
+
+func attention(h engine.Health) need {
 	switch h {
 	case engine.Broken:
 		return needsYou
@@ -144,6 +182,8 @@ func lifeRank(s engine.State) int64 {
 func compare(a, b *entry) int {
 	return cmp.Or(
 		cmp.Compare(a.group, b.group),
+		strings.Compare(a.title, b.title),
+		cmp.Compare(a.need, b.need),
 		cmp.Compare(a.num, b.num),
 		strings.Compare(a.text, b.text),
 		natural(a.name, b.name),

@@ -1,7 +1,7 @@
 package tui
 
 import (
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +22,8 @@ type facts struct {
 	last   string
 	now    time.Time
 	spin   string
+	// noModel: the engine has none, so that a run ends with the playbooks.
+	noModel bool
 }
 
 // row is one sandbox in the fleet's table.
@@ -32,6 +34,8 @@ type row struct {
 	healer, healerShort           string
 	healerRole                    themes.Role
 	signal, port, mem, seen, last string
+	since                         string
+	live                          bool
 	cpu                           []uint8 // levels of the little chart, newest last
 }
 
@@ -41,7 +45,10 @@ func rowOf(s *style.Set, f facts) row {
 	r := row{
 		health: healthSign(g, f.sb), life: lifeSign(g, f.sb.State), lifeShort: lifeShort(f.sb.State),
 		name: f.sb.Name, id: engine.Short(f.sb.ID), owner: f.sb.Owner,
-		seen: ago(f.now, f.sb.Active), last: f.last,
+		seen: ago(f.now, f.sb.Active), last: f.last, live: f.sb.State.Live(),
+	}
+	if r.health.word != noHealth {
+		r.since = ago(f.now, f.sb.HealthChanged)
 	}
 	if f.sb.Health == engine.Healing {
 		r.health.glyph = f.spin
@@ -54,10 +61,10 @@ func rowOf(s *style.Set, f facts) row {
 	if f.sb.Health == engine.Healing || f.sb.Health == engine.Broken {
 		r.signal = signalWord(f.signal)
 	}
-	if f.app.Port > 0 {
+	if f.app.Port > 0 && r.live {
 		r.port = strconv.Itoa(f.app.Port)
 	}
-	if !f.sb.State.Live() {
+	if !r.live {
 		r.mem = "—"
 		return r
 	}
@@ -71,7 +78,7 @@ func rowOf(s *style.Set, f facts) row {
 func healerWords(g *style.Glyphs, f facts, since string) (string, themes.Role) {
 	r := f.run
 	bar := func() string {
-		return fmt.Sprintf("%d/%d %s ", r.Attempt, r.MaxAttempts, attemptBar(g, r.Attempt, r.MaxAttempts))
+		return strconv.Itoa(r.Attempt) + "/" + strconv.Itoa(r.MaxAttempts) + " " + attemptBar(g, r.Attempt, r.MaxAttempts) + " "
 	}
 	switch {
 	case r.ID != "" && r.Open() && r.State == engine.RunQueued:
@@ -86,6 +93,10 @@ func healerWords(g *style.Glyphs, f facts, since string) (string, themes.Role) {
 		return bar() + "budget", themes.Error
 	case f.sb.Health == engine.Broken && r.MaxAttempts > 0 && r.Attempt > 0:
 		return bar() + "gave up", themes.Error
+	case f.sb.Health == engine.Broken && r.Outcome == engine.NotHealed && f.noModel:
+		return "no model", themes.Error
+	case f.sb.Health == engine.Broken && r.Outcome == engine.NotHealed:
+		return "gave up", themes.Error
 	case f.sb.Health == engine.Broken:
 		return first(f.sb.Reason, "gave up"), themes.Error
 	case f.sb.Maintenance.Active(f.now):
@@ -113,19 +124,12 @@ func attemptBar(g *style.Glyphs, n, most int) string {
 // sparkLen is how many columns the table's little chart has, newest at the right.
 const sparkLen = 5
 
-func sparks(s *style.Set, levels []uint8) string {
-	var b strings.Builder
-	for _, v := range levels {
-		b.WriteString(s.Spark(int(v) * 8 / 101))
-	}
-	return b.String()
-}
-
 // columnID is one column of the fleet.
 type columnID int
 
 const (
 	colHealth columnID = iota
+	colSince
 	colLife
 	colSandbox
 	colOwner
@@ -145,8 +149,9 @@ type column struct {
 }
 
 // columns are those that fit, each with its width and a blank after it. What
-// matters least goes first: last event, cpu, mem, port, owner, signal, life.
-func columns(width int) []column {
+// matters least goes first: last event, port, cpu, mem, owner, since, signal,
+// life. Names and owners get no more than the longest needs.
+func columns(width, longestName, longestOwner int, hidden map[columnID]bool) []column {
 	narrow := width < narrowWidth+15
 	life, name := 10, 18
 	if narrow {
@@ -154,9 +159,10 @@ func columns(width int) []column {
 	}
 	list := []column{
 		{colHealth, "HEALTH", 11},
+		{colSince, "SINCE", 6},
 		{colLife, "LIFE", life},
 		{colSandbox, "SANDBOX", name},
-		{colOwner, "OWNER", 13},
+		{colOwner, "OWNER", max(7, min(13, longestOwner+2))},
 		{colHealer, "HEALER", 19},
 		{colSignal, "SIGNAL", 10},
 		{colPort, "PORT", 6},
@@ -165,28 +171,24 @@ func columns(width int) []column {
 		{colSeen, "SEEN", 5},
 		{colLast, "LAST EVENT", 24},
 	}
-	for _, id := range []columnID{colLast, colCPU, colMem, colPort, colOwner, colSignal, colLife} {
+	list = slices.DeleteFunc(list, func(c column) bool { return hidden[c.id] })
+	for _, id := range []columnID{colLast, colPort, colCPU, colMem, colOwner, colSince, colSignal, colLife} {
 		if total(list) <= width {
 			break
 		}
-		for i := range list {
-			if list[i].id == id {
-				list = append(list[:i], list[i+1:]...)
-				break
-			}
-		}
+		list = slices.DeleteFunc(list, func(c column) bool { return c.id == id })
 	}
-	return widen(list, width-total(list))
+	const idWidth = 9 // of the id behind the name, and blanks
+	return widen(list, width-total(list), map[columnID]int{
+		colSandbox: min(22, max(0, longestName+idWidth-name)), colOwner: max(0, min(8, longestOwner-11)), colHealer: 8, colLast: 200,
+	})
 }
 
-// widen shares what is left among the columns whose text is long.
-func widen(list []column, spare int) []column {
-	share := map[columnID]int{colSandbox: 14, colOwner: 8, colHealer: 8, colLast: 200}
-	if list[len(list)-1].id == colLast {
-		share[colSandbox], share[colOwner], share[colHealer] = 6, 4, 4
-	}
+// widen shares what is left among the columns whose text is long: to each at
+// most what it wants.
+func widen(list []column, spare int, wants map[columnID]int) []column {
 	for i := range list {
-		n := min(spare, share[list[i].id])
+		n := min(spare, wants[list[i].id])
 		list[i].width += n
 		spare -= n
 	}

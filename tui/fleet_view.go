@@ -1,7 +1,7 @@
 package tui
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"sbx/engine"
@@ -19,13 +19,19 @@ const (
 // View shows the table: its head, and the rows that fit below it.
 func (f *fleet) View() string {
 	lines := make([]string, 0, f.height)
-	cols := columns(f.width - gutter - railWidth)
+	cols := f.columns()
 	lines = append(lines, f.heads(cols))
 	rail := railOf(f.height-1, f.rows(), f.top)
+	pen := f.w.pen(f.width)
 	for y := range f.height - 1 {
-		lines = append(lines, f.line(cols, f.top+y, rail, y))
+		lines = append(lines, f.line(pen, cols, f.top+y, rail, y))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// columns are those that fit and that nobody hid.
+func (f *fleet) columns() []column {
+	return columns(f.width-gutter-railWidth, f.w.fleet.widest.name, f.w.fleet.widest.owner, f.w.hidden)
 }
 
 func (f *fleet) heads(cols []column) string {
@@ -45,22 +51,22 @@ func (f *fleet) sortColumn() columnID {
 }
 
 // line is row n of the list: a group's title, a sandbox, or nothing.
-func (f *fleet) line(cols []column, n int, rail rail, y int) string {
-	e, g := f.at(n)
+func (f *fleet) line(p *draw.Pen, cols []column, n int, rail rail, y int) string {
+	e, sec := f.at(n)
 	switch {
-	case e == nil && g < 0 && n == 0:
-		return f.w.pen(f.width).Gap(gutter).Put(themes.Text, f.filter.none(len(f.w.fleet.entries))).String()
-	case e == nil && g < 0:
-		return f.w.pen(f.width).String()
+	case e == nil && sec == nil && n == 0:
+		return p.Again(style.Plain).Gap(gutter).Put(themes.Text, f.filter.none(len(f.w.fleet.entries))).String()
+	case e == nil && sec == nil:
+		return p.Again(style.Plain).String()
 	case e == nil:
-		return f.groupLine(group(g), rail, y)
+		return f.sectionLine(p, sec, rail, y)
 	}
 	sb := f.w.snap.Sandboxes[e.id]
 	ground := style.Plain
 	if e.id == f.cursor {
 		ground = style.Selected
 	}
-	p := draw.On(f.w.styles, ground, f.width)
+	p.Again(ground)
 	if e.id == f.cursor {
 		p.Put(themes.BorderFocus, "▌")
 	} else {
@@ -80,11 +86,18 @@ func (f *fleet) line(cols []column, n int, rail rail, y int) string {
 	return p.String()
 }
 
-var groupRoles = [groups]themes.Role{themes.Error, themes.HealthHealing, themes.HealthReady}
+// sectionRole is the colour of a group's title: that of what it says of health,
+// if it does.
+func (f *fleet) sectionRole(s *section) themes.Role {
+	if f.w.fleet.group != byHealth {
+		return themes.Accent
+	}
+	return [...]themes.Role{themes.Error, themes.HealthHealing, themes.HealthReady}[s.need]
+}
 
-func (f *fleet) groupLine(g group, rail rail, y int) string {
-	p := f.w.pen(f.width).Gap(1).Put(themes.Border, "─ ").Put(groupRoles[g], groupTitles[g])
-	p.Put(themes.Muted, fmt.Sprintf(" %d ", f.counts[g]))
+func (f *fleet) sectionLine(p *draw.Pen, s *section, rail rail, y int) string {
+	p.Again(style.Plain).Gap(1).Put(themes.Border, "─ ").Put(f.sectionRole(s), s.title)
+	p.Put(themes.Muted, " "+strconv.Itoa(s.n)+" ")
 	p.Rule(themes.Border, "─", p.Left()-railWidth).To(railWidth - 1)
 	rail.draw(p, y)
 	return p.String()
@@ -92,9 +105,11 @@ func (f *fleet) groupLine(g group, rail rail, y int) string {
 
 // facts are what a row of a sandbox is made of, as things are now.
 func (w *world) facts(sb engine.Sandbox) facts {
+	t := w.trace(sb.ID)
 	return facts{
-		sb: sb, run: w.snap.Runs[sb.ID], signal: w.snap.Signals[sb.ID], app: w.app(sb.ID),
-		mem: w.gauges.Sandboxes[sb.ID].Memory, cpu: w.trace(sb.ID).cpu, last: w.past.last[sb.ID],
+		noModel: w.snap.About.Model == "",
+		sb:      sb, run: w.snap.Runs[sb.ID], signal: w.snap.Signals[sb.ID], app: w.app(sb.ID),
+		mem: t.memory, cpu: t.cpu, last: w.past.last[sb.ID],
 		now: w.asOf(), spin: w.spinner(),
 	}
 }
@@ -130,12 +145,15 @@ func drawCell(p *draw.Pen, c column, r row) {
 	case colPort:
 		p.Cell(themes.Muted, r.port, n)
 	case colCPU:
-		p.Gap(n - len(r.cpu))
-		for _, v := range r.cpu {
-			p.Put(themes.Chart, p.Spark(v))
+		if r.live {
+			drawBars(p, r.cpu, n)
+		} else {
+			p.Gap(n)
 		}
 	case colMem:
 		p.Cell(themes.Text, r.mem, n)
+	case colSince:
+		p.Cell(themes.Muted, r.since, n)
 	case colSeen:
 		p.Cell(themes.Muted, r.seen, n)
 	case colLast:
@@ -151,6 +169,20 @@ func drawName(p *draw.Pen, r row, n int) {
 		return
 	}
 	p.Cell(themes.Text, r.name, n)
+}
+
+// drawBars is a little chart of n columns on its axis, newest at the right. An
+// idle sandbox has the axis alone, however long it is watched.
+func drawBars(p *draw.Pen, levels []uint8, n int) {
+	levels = tail(levels, n)
+	p.Bars(themes.Border, n-len(levels), 0)
+	for _, v := range levels {
+		if v = quiet(v); v > 0 {
+			p.Bars(themes.Chart, 1, v)
+		} else {
+			p.Bars(themes.Border, 1, 0)
+		}
+	}
 }
 
 // rail is a scroll bar.

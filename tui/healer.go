@@ -2,6 +2,7 @@ package tui
 
 import (
 	"charm.land/bubbles/v2/key"
+	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 
 	"sbx/engine"
@@ -23,13 +24,25 @@ type healer struct {
 	unfolded map[stepID]bool
 	onStory  bool // the story has the focus
 	cache    map[stepID]cachedStep
+	zoomed   bool // only the part that has the focus
+
+	input  textinput.Model
+	find   string
+	missed bool // nothing has what is looked for
 }
 
-func newHealer(w *world, c *commands) *healer { return &healer{w: w, c: c} }
+func newHealer(w *world, c *commands) *healer {
+	in := textinput.New()
+	in.Prompt = ""
+	in.CharLimit = 200
+	return &healer{w: w, c: c, input: in}
+}
 
 func (h *healer) show(id engine.SandboxID) tea.Cmd {
 	if id != h.id {
-		*h = healer{w: h.w, c: h.c, width: h.width, height: h.height, id: id}
+		fresh := newHealer(h.w, h.c)
+		fresh.width, fresh.height, fresh.id, fresh.zoomed = h.width, h.height, id, h.zoomed
+		*h = *fresh
 	}
 	return h.sync()
 }
@@ -42,11 +55,17 @@ func (h *healer) SetSize(width, height int) { h.width, h.height = width, height 
 // ShortHelp are the keys of the footer.
 func (h *healer) ShortHelp() []key.Binding {
 	k := h.w.keys
+	if h.Typing() {
+		return []key.Binding{bind("Enter", "find"), bind("Esc", "clear")}
+	}
 	act := k.Heal
 	if sb, _ := h.w.sandbox(h.id); sb.Health == engine.Healing {
 		act = k.Abort
 	}
-	return []key.Binding{bind("Enter", "unfold"), bind("j/k", "steps"), bind("h/l", "attempts"), act, k.Follow, k.FoldAll}
+	if _, ok := h.w.run(h.id); !ok {
+		return []key.Binding{act, k.Restart, k.Pause}
+	}
+	return []key.Binding{bind("Enter", "unfold"), bind("j/k", "steps"), bind("h/l", "attempts"), act, k.Follow, bind("/", "find"), k.FoldAll, bind("z", "zoom")}
 }
 
 // FullHelp are the keys of the help.
@@ -56,7 +75,19 @@ func (h *healer) FullHelp() [][]key.Binding { return [][]key.Binding{h.w.keys.of
 func (h *healer) Update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.KeyPressMsg:
+		if h.Typing() {
+			h.typed(msg)
+			return nil
+		}
+		if key.Matches(msg, h.w.keys.Find) && h.run != "" {
+			return h.ask()
+		}
 		h.pressed(msg)
+	case tea.PasteMsg:
+		if h.Typing() {
+			h.input, _ = h.input.Update(msg)
+		}
+		return nil
 	case healsMsg:
 		if msg.query.Run != "" {
 			h.w.story(msg.query.Run).learn(msg.records, msg.err)
@@ -150,6 +181,12 @@ func (h *healer) pressed(msg tea.KeyPressMsg) {
 		h.fold(steps)
 	case key.Matches(msg, k.FoldAll):
 		h.foldAll(steps)
+	case key.Matches(msg, k.Zoom):
+		h.zoomed = !h.zoomed
+	case key.Matches(msg, k.FindNext) && h.find != "":
+		h.seek(1, false)
+	case key.Matches(msg, k.FindPrev) && h.find != "":
+		h.seek(-1, false)
 	}
 }
 

@@ -34,7 +34,11 @@ func (h *healer) transcript(r engine.HealRun, width, height int) string {
 	if h.follow && r.Open() {
 		note = "following · F unfollow"
 	}
-	p.title(title, note, themes.Muted, !h.onStory)
+	role := themes.Muted
+	if find := h.findNote(); find != "" {
+		note, role = find, themes.Accent
+	}
+	p.title(title, note, role, !h.onStory)
 	if len(steps) == 0 {
 		p.add(p.pen().Gap(1).Put(themes.Muted, h.emptyWords(r)))
 		return p.text()

@@ -21,26 +21,65 @@ func (h *healer) View() string {
 	strip := h.strip(r)
 	height := h.height - len(strip)
 	var body string
-	if h.width >= middleWidth {
+	switch {
+	case h.width >= middleWidth && h.zoomed && h.onStory:
+		p := &panel{w: h.w, width: h.width, height: height}
+		h.story(p, r)
+		body = p.text()
+	case h.width >= middleWidth && h.zoomed:
+		body = h.transcript(r, h.width, height)
+	case h.width >= middleWidth:
 		side := min(storyWidth, h.width*2/5)
 		left := &panel{w: h.w, width: side, height: height}
 		h.story(left, r)
 		body = beside(h.w, left.text(), h.transcript(r, h.width-side-1, height))
-	} else {
-		head := h.brief(r)
-		body = head + "\n" + h.transcript(r, h.width, height-1)
+	default:
+		body = h.brief(r) + "\n" + h.transcript(r, h.width, height-1)
 	}
 	return strings.Join(append(strip, body), "\n")
 }
 
+// nothing is the tab of a sandbox that was never healed: what would happen.
 func (h *healer) nothing() string {
 	p := &panel{w: h.w, width: h.width, height: h.height}
+	p.title("Healer", "no heal run yet", themes.Muted, true)
 	p.blank()
-	p.add(p.pen().Gap(2).Put(themes.Text, "No heal run yet. Signals and their verdicts are on 1 Overview."))
-	if sb, ok := h.w.sandbox(h.id); ok && sb.State.Live() {
-		p.add(p.pen().Gap(2).Put(themes.Key, "H").Put(themes.Muted, "  heals it now"))
+	line := func(role themes.Role, text string) {
+		for _, l := range draw.Wrap(text, min(96, p.width-4), 3) {
+			p.add(p.pen().Gap(2).Put(role, l))
+		}
 	}
+	sb, _ := h.w.sandbox(h.id)
+	line(themes.Text, "Nothing had to be healed here. It is watched for exits, failed health probes and a log that stands still.")
+	p.blank()
+	words := "When one of them is confirmed, a checkpoint of its files is taken and the playbooks try what is known to help"
+	if model := h.w.snap.About.Model; model != "" {
+		line(themes.Muted, fmt.Sprintf("%s; then %s has up to %s. What fails is rolled back.", words, model, plural(sb.Spec.Heal.Attempts, "attempt")))
+	} else {
+		line(themes.Muted, words+".")
+		line(themes.Warning, "That is all for now: "+first(h.w.snap.About.NoModel, "no model is configured"))
+	}
+	p.blank()
+	if sb.State.Live() {
+		p.add(p.pen().Gap(2).Put(themes.Key, "H").Put(themes.Text, "  heals it now, as if something had been noticed").Put(themes.Muted, "  (press it twice)"))
+	}
+	p.add(p.pen().Gap(2).Put(themes.Key, "P").Put(themes.Text, "  pauses auto-heal, "+pausedNow(sb, h.w)))
 	return p.text()
+}
+
+func pausedNow(sb engine.Sandbox, w *world) string {
+	if sb.Maintenance.Active(w.asOf()) {
+		return "which is " + pausedWords(sb.Maintenance, w.asOf())
+	}
+	return "which is on now"
+}
+
+// tried says how many attempts a run made.
+func tried(r engine.HealRun) string {
+	if r.Attempt == 0 {
+		return "playbooks only"
+	}
+	return plural(r.Attempt, "attempt")
 }
 
 // strip tells of a broken sandbox and the ways on; nothing for others.
@@ -49,18 +88,25 @@ func (h *healer) strip(r engine.HealRun) []string {
 	if sb.Health != engine.Broken {
 		return nil
 	}
-	words := fmt.Sprintf(" broken since %s · %s · %s", stamp(h.w.asOf(), sb.HealthChanged), plural(r.Attempt, "attempt"),
-		first(oneLine(r.Summary), sb.Reason))
-	a := draw.New(h.w.styles, h.width).Put(themes.HealthBroken, words)
-	a.Rule(themes.HealthBroken, " ", a.Left())
+	words := fmt.Sprintf("broken since %s · %s · %s", stamp(h.w.asOf(), sb.HealthChanged), tried(r),
+		sentences(first(oneLine(r.Summary), sb.Reason)))
+	var out []string
+	for _, l := range draw.Wrap(words, h.width-2, 2) {
+		a := draw.New(h.w.styles, h.width).Put(themes.HealthBroken, " "+l)
+		out = append(out, a.Rule(themes.HealthBroken, " ", a.Left()).String())
+	}
 	b := draw.New(h.w.styles, h.width).Gap(1)
 	for _, way := range [][2]string{{"H", "tries again"}, {"3", "reads the log"}, {"R", "restarts the app"}, {"P", "leaves it to you"}} {
 		b.Put(themes.Key, way[0]).Gap(1).Put(themes.Text, way[1]).Gap(3)
 	}
-	if r.Next != "" {
-		b.Put(themes.Muted, "next: "+oneLine(r.Next))
+	next := "next: " + oneLine(r.Next)
+	switch {
+	case r.Next == "" || h.height < 12:
+		return append(out, b.String())
+	case draw.Width(next) < b.Left():
+		return append(out, b.Put(themes.Muted, next).String())
 	}
-	return []string{a.String(), b.String()}
+	return append(out, draw.New(h.w.styles, h.width).Gap(1).Put(themes.Text, next).String(), b.String())
 }
 
 // brief is the story in one line.
@@ -100,20 +146,36 @@ func (h *healer) story(p *panel, r engine.HealRun) {
 		h.part(p, r, a)
 	}
 	h.next(p, r)
+	h.spent(p, r)
+	h.server(p)
+	h.result(p, r)
+}
+
+func (h *healer) spent(p *panel, r engine.HealRun) {
+	if r.Spent.Tokens() == 0 && r.Spent.Dollars == 0 {
+		p.title("Spent", "nothing: no model was asked", themes.Muted, false)
+		return
+	}
 	p.title("Spent", "", themes.Muted, false)
 	p.fact("steps", themes.Text, plural(r.Spent.Steps, "step"))
 	p.fact("tokens", themes.Text, fmt.Sprintf("%s in · %s cached · %s out", count(r.Spent.InputTokens+r.Spent.CacheWrites),
 		count(r.Spent.CacheReads), count(r.Spent.OutputTokens)))
 	p.fact("cost", themes.Text, fmt.Sprintf("$%.2f", r.Spent.Dollars))
-	h.server(p)
-	h.result(p, r)
+}
+
+// cause is the signal that began a run. The sandbox's latest may be another.
+func (h *healer) cause(r engine.HealRun) engine.Signal {
+	if sig, ok := h.w.snap.Signals[h.id]; ok && sig.ID == r.Signal {
+		return sig
+	}
+	if sig := h.w.story(r.ID).signal; sig.ID != 0 {
+		return sig
+	}
+	return engine.Signal{At: r.Started, Observed: r.Cause}
 }
 
 func (h *healer) signal(p *panel, r engine.HealRun) {
-	sig, ok := h.w.snap.Signals[h.id]
-	if !ok || sig.Run != "" && sig.Run != r.ID {
-		sig = engine.Signal{At: r.Started, Observed: r.Cause}
-	}
+	sig := h.cause(r)
 	p.add(p.pen().Gap(1).Cell(themes.Muted, clock(sig.At), 10).Put(themes.Alert, " signal ").Gap(1).
 		Put(themes.Text, first(signalWord(sig), "by "+r.By.String())))
 	for _, l := range draw.Wrap(sig.Observed, p.width-12, 3) {
@@ -209,7 +271,7 @@ func (h *healer) next(p *panel, r engine.HealRun) {
 }
 
 func (h *healer) server(p *panel) {
-	if t := h.w.trace(h.id); len(t.probes) > 0 {
+	if t := h.w.trace(h.id); t.failing() {
 		p.blank()
 		p.title("Server", h.w.gauges.Sandboxes[h.id].Probe.Detail, themes.Muted, false)
 		p.add(probeMarks(h.w, p.pen().Gap(1), t.probes))
@@ -228,7 +290,7 @@ func (h *healer) result(p *panel, r engine.HealRun) {
 			p.add(p.pen().Gap(1).Put(role, l))
 		}
 	}
-	text(themes.Text, r.Summary)
+	text(themes.Text, sentences(r.Summary))
 	if r.FixedBy != "" {
 		p.fact("fixed by", themes.Text, r.FixedBy)
 	}
@@ -240,6 +302,6 @@ func (h *healer) result(p *panel, r engine.HealRun) {
 		p.add(p.pen().Gap(1).Put(themes.Muted, "kept, changed by you: "+path))
 	}
 	if r.Next != "" {
-		text(themes.Muted, "next: "+r.Next)
+		text(themes.Muted, "Next: "+r.Next)
 	}
 }

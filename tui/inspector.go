@@ -7,6 +7,7 @@ import (
 	"sbx/engine"
 	"sbx/themes"
 	"sbx/tui/draw"
+	"sbx/tui/style"
 )
 
 // panel collects the lines of a part of the screen.
@@ -14,10 +15,18 @@ type panel struct {
 	w             *world
 	width, height int
 	lines         []string
+	row           *draw.Pen // of the last line, to be used again once it was added
+	inUse         bool
 }
 
-func (p *panel) full() bool      { return len(p.lines) >= p.height }
-func (p *panel) add(l *draw.Pen) { p.put(l.String()) }
+func (p *panel) full() bool { return len(p.lines) >= p.height }
+
+func (p *panel) add(l *draw.Pen) {
+	p.put(l.String())
+	if l == p.row {
+		p.inUse = false
+	}
+}
 
 func (p *panel) put(line string) {
 	if !p.full() {
@@ -25,7 +34,19 @@ func (p *panel) put(line string) {
 	}
 }
 
-func (p *panel) pen() *draw.Pen { return p.w.pen(p.width) }
+// pen is for the panel's next line.
+func (p *panel) pen() *draw.Pen {
+	switch {
+	case p.row == nil:
+		p.row = p.w.pen(p.width)
+	case p.inUse:
+		return p.w.pen(p.width)
+	default:
+		p.row.Again(style.Plain)
+	}
+	p.inUse = true
+	return p.row
+}
 
 func (p *panel) blank() { p.add(p.pen()) }
 
@@ -88,6 +109,7 @@ func (w *world) inspect(id engine.SandboxID, acts []action, width, height int) s
 	if height-len(do)-len(p.lines) > 6 {
 		p.use(id)
 	}
+	p.lately(id, height-len(do)-1)
 	for len(p.lines) < height-len(do)-1 {
 		p.blank()
 	}
@@ -120,7 +142,7 @@ func (p *panel) facts(sb engine.Sandbox) {
 		p.long("verdict", themes.Muted, verdictWords(sig.Verdict))
 	}
 	p.probes(sb)
-	if r, ok := w.run(sb.ID); ok {
+	if r, ok := w.run(sb.ID); ok && (r.Attempt > 0 || r.Open()) {
 		role := themes.Muted
 		if r.Open() {
 			role = themes.Warning
@@ -142,7 +164,11 @@ func (p *panel) long(name string, role themes.Role, value string) {
 func (p *panel) ended(r engine.HealRun) {
 	p.blank()
 	p.title("Last heal run", string(r.Outcome)+" "+stamp(p.w.asOf(), r.Ended), themes.Muted, false)
-	for _, text := range []string{r.Summary, r.Next} {
+	next := ""
+	if r.Next != "" {
+		next = "Next: " + r.Next
+	}
+	for _, text := range []string{sentences(r.Summary), next} {
 		for _, l := range draw.Wrap(text, p.width-2, 4) {
 			if text != "" {
 				p.add(p.pen().Gap(1).Put(themes.Text, l))
@@ -158,19 +184,34 @@ func (p *panel) ended(r engine.HealRun) {
 // use are cpu, memory and the last line of the log.
 func (p *panel) use(id engine.SandboxID) {
 	t, sample := p.w.trace(id), p.w.gauges.Sandboxes[id]
-	if len(t.cpu) == 0 {
+	if sb, _ := p.w.sandbox(id); len(t.cpu) == 0 || !sb.State.Live() {
 		return
 	}
 	p.blank()
 	p.title("CPU · memory, 15 min", "", themes.Muted, false)
 	line := func(name string, levels []uint8, value string) {
-		p.add(p.pen().Gap(1).Cell(themes.Muted, name, 5).
-			CellRight(themes.Chart, sparks(p.w.styles, tail(levels, p.width-16)), p.width-16).Gap(2).Put(themes.Text, value))
+		pen := p.pen().Gap(1).Cell(themes.Muted, name, 5)
+		drawBars(pen, levels, p.width-16)
+		p.add(pen.Gap(2).Put(themes.Text, value))
 	}
-	line("cpu", t.cpu, fmt.Sprintf("%.0f %%", 100*sample.CPU))
-	line("mem", t.mem, memory(sample.Memory))
+	line("cpu", t.cpu, fmt.Sprintf("%d %%", t.load))
+	line("mem", t.mem, memory(t.memory))
 	if sample.LogLine != "" {
 		p.add(p.pen().Gap(1).Cell(themes.Muted, "log", 5).Put(themes.Text, sample.LogLine))
+	}
+}
+
+// lately is what happened to the sandbox, as much as fits above line to.
+func (p *panel) lately(id engine.SandboxID, to int) {
+	list := p.w.past.of(id, max(0, min(8, to-len(p.lines)-3)))
+	if len(list) == 0 {
+		return
+	}
+	p.blank()
+	p.title("Lately", "", themes.Muted, false)
+	for _, h := range list {
+		glyph, role := h.sign(p.w)
+		p.add(p.pen().Gap(1).Cell(themes.Muted, clock(h.at), 9).Put(role, glyph).Gap(1).Put(themes.Text, h.words))
 	}
 }
 
@@ -180,8 +221,13 @@ func (p *panel) probes(sb engine.Sandbox) {
 	if len(t.probes) == 0 {
 		return
 	}
+	detail := p.w.gauges.Sandboxes[sb.ID].Probe.Detail
+	if !t.failing() {
+		p.add(p.pen().Gap(1).Cell(themes.Muted, "probe", 9).Put(themes.HealthReady, p.w.glyphs.Ready+" ").Put(themes.Text, detail))
+		return
+	}
 	pen := p.pen().Gap(1).Cell(themes.Muted, "probe", 9)
-	p.add(probeMarks(p.w, pen, t.probes).Gap(2).Put(themes.Muted, p.w.gauges.Sandboxes[sb.ID].Probe.Detail))
+	p.add(probeMarks(p.w, pen, t.probes).Gap(2).Put(themes.Muted, detail))
 }
 
 func probeMarks(w *world, pen *draw.Pen, list []bool) *draw.Pen {

@@ -10,11 +10,11 @@ type keyMap struct {
 	Up, Down, HalfUp, HalfDown, PageUp, PageDown, Top, Bottom, Left, Right key.Binding
 	Open, Back, Fleet, Overview, Healer, Logs, PrevBox, NextBox, Problem   key.Binding
 	NextPane, PrevPane, Find, FindNext, FindPrev                           key.Binding
-	Help, Quit, Interrupt, Redraw, Suspend, Retry                          key.Binding
+	Help, Quit, Interrupt, Redraw, Suspend, Retry, Palette, Copy           key.Binding
 
 	Heal, Abort, Pause, Restart, Stop, Destroy key.Binding
 
-	Mark, MarkAll, Unmark, Sort, Inspect key.Binding
+	Mark, MarkAll, Unmark, Sort, Group, Columns, Quick, Inspect, Zoom, Save key.Binding
 
 	Fold, FoldAll, Follow key.Binding
 
@@ -43,14 +43,16 @@ func newKeys() keyMap {
 		Help: bind("?", "help", "?"), Quit: bind("q", "back; leaves at the fleet", "q"),
 		Interrupt: bind("ctrl+c", "twice: leave", "ctrl+c"),
 		Redraw:    bind("ctrl+l", "redraw", "ctrl+l"), Suspend: bind("ctrl+z", "suspend", "ctrl+z"),
-		Retry: bind("r", "retry", "r"),
+		Retry: bind("r", "refresh, retry", "r"), Palette: bind(":", "commands", ":", "ctrl+k"), Copy: bind("y", "copy", "y"),
 
 		Heal: bind("H", "heal now", "H"), Abort: bind("A", "abort the heal", "A"),
 		Pause: bind("P", "pause auto-heal", "P"), Restart: bind("R", "restart the app", "R"),
 		Stop: bind("S", "stop, or start", "S"), Destroy: bind("D", "destroy", "D"),
 
 		Mark: bind("Space", "mark", "space"), MarkAll: bind("*", "mark all shown", "*"), Unmark: bind("u", "unmark all", "u"),
-		Sort: bind("s", "sort", "s"), Inspect: bind("p", "inspector", "p"),
+		Sort: bind("s", "sort", "s"), Group: bind("o", "group", "o"), Columns: bind("c", "columns", "c"),
+		Quick: bind("f", "quick filter", "f"), Inspect: bind("p", "inspector", "p"),
+		Zoom: bind("z", "zoom, and back", "z"), Save: bind(">", "save this pane to a file", ">"),
 
 		Fold: bind("x", "fold", "x"), FoldAll: bind("X", "fold all", "X"), Follow: bind("F", "follow the end", "F"),
 
@@ -67,14 +69,14 @@ type place struct {
 
 func (k keyMap) everywhere() place {
 	return place{"Everywhere", []key.Binding{
-		k.Open, k.Back, k.Fleet, k.Overview, k.Healer, k.Logs, k.PrevBox, k.NextBox, k.Problem,
-		k.NextPane, k.PrevPane, k.Find, k.FindNext, k.FindPrev, k.Retry, k.Help, k.Quit, k.Interrupt, k.Redraw, k.Suspend,
+		k.Back, k.Fleet, k.Overview, k.Healer, k.Logs, k.PrevBox, k.NextBox, k.Problem,
+		k.Palette, k.Copy, k.Retry, k.Help, k.Quit, k.Interrupt, k.Redraw, k.Suspend,
 	}}
 }
 
 func (k keyMap) moving() place {
 	return place{"Move", []key.Binding{
-		k.Up, k.Down, k.HalfUp, k.HalfDown, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Left, k.Right,
+		k.Up, k.Down, k.HalfUp, k.HalfDown, k.PageUp, k.PageDown, k.Top, k.Bottom,
 	}}
 }
 
@@ -85,17 +87,30 @@ func (k keyMap) acting() place {
 }
 
 func (k keyMap) ofFleet() place {
-	return place{"Fleet", []key.Binding{k.Mark, k.MarkAll, k.Unmark, k.Sort, k.Inspect}}
+	return place{"Fleet", []key.Binding{
+		k.Open, as(k.Find, "filter"), k.Quick, k.Mark, k.MarkAll, k.Unmark, k.Sort, k.Group, k.Columns, k.Inspect, k.Zoom,
+	}}
 }
 
 func (k keyMap) ofOverview() place { return place{title: "Overview"} }
 
 func (k keyMap) ofHealer() place {
-	return place{"Healer", []key.Binding{k.Fold, k.FoldAll, k.Follow}}
+	return place{"Healer", []key.Binding{
+		as(k.Open, "fold, unfold"), k.Fold, k.FoldAll, as(k.Left, "previous attempt"), as(k.Right, "next attempt"), k.NextPane, k.PrevPane,
+		k.Follow, k.Find, k.FindNext, k.FindPrev, k.Zoom, k.Save,
+	}}
 }
 
 func (k keyMap) ofLogs() place {
-	return place{"Logs", []key.Binding{k.Only, k.Follow, k.Hold, k.Wrap, k.Time, k.NextError, k.PrevError}}
+	return place{"Logs", []key.Binding{
+		k.Find, k.FindNext, k.FindPrev, k.Only, k.Follow, k.Hold, k.Wrap, k.Time, k.NextError, k.PrevError, k.Save,
+	}}
+}
+
+// as is a key under the name that it has in one place.
+func as(b key.Binding, words string) key.Binding {
+	b.SetHelp(b.Help().Key, words)
+	return b
 }
 
 // places are all that keys of their own.

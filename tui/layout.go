@@ -31,8 +31,9 @@ const (
 )
 
 // arrange lays the screen out. side is the inspector of the fleet and asked for
-// by the person; on a wide screen it shows unless it was closed.
-func arrange(w, h int, s screen, side bool) layout {
+// by the person; on a wide screen it shows unless it was closed. zoom leaves the
+// table alone.
+func arrange(w, h int, s screen, side, zoom bool) layout {
 	if w < leastWidth || h < leastHeight {
 		return layout{small: true}
 	}
@@ -52,7 +53,7 @@ func arrange(w, h int, s screen, side bool) layout {
 		l.side = rect{w - inspectWidth, 2, inspectWidth, bottom - 2}
 		l.main.w = w - inspectWidth - 1 // and a line between them
 	}
-	if h >= splitHeight && w >= middleWidth {
+	if h >= splitHeight && w >= middleWidth && !zoom {
 		l.strip = rect{0, bottom - stripHeight, l.main.w, stripHeight}
 		l.main.h -= stripHeight
 	}

@@ -1,9 +1,12 @@
 package tui
 
 import (
+	"strings"
+
 	"charm.land/bubbles/v2/key"
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"sbx/engine"
 )
@@ -82,7 +85,10 @@ func (l *logs) ShortHelp() []key.Binding {
 	if l.Typing() {
 		return []key.Binding{bind("Enter", "keep"), bind("Esc", "clear")}
 	}
-	return []key.Binding{bind("/", "search"), bind("n/N", "next"), k.Only, k.Follow, k.Hold, k.Wrap, k.NextError}
+	if l.find != "" {
+		return []key.Binding{bind("n/N", "next"), bind("Esc", "end the search"), k.Only, k.Follow, k.Wrap, bind(">", "save")}
+	}
+	return []key.Binding{bind("/", "search"), k.Only, k.Follow, k.Hold, k.NextError, k.Wrap, bind(">", "save"), bind("y", "copy")}
 }
 
 // FullHelp are the keys of the help.
@@ -94,6 +100,7 @@ func (l *logs) Update(msg tea.Msg) tea.Cmd {
 	case linesMsg:
 		return l.take(msg)
 	case frameMsg:
+		l.notice()
 		back := msg.gauges != nil && engine.AsCode(l.err) == engine.Unavailable
 		if l.id != "" && l.stream == nil && l.w.link.state == live && back {
 			return l.begin() // the engine is back: go on from the last line
@@ -110,6 +117,38 @@ func (l *logs) Update(msg tea.Msg) tea.Cmd {
 		return l.pressed(msg)
 	}
 	return nil
+}
+
+// notice marks in the log when the connection was lost, and when it was back:
+// the stream itself goes on as if nothing had been.
+func (l *logs) notice() {
+	switch {
+	case l.w.link.state == lost && l.ring.count() > 0:
+		l.ring.mark(l.w.link.news)
+	case l.w.link.state == live:
+		l.ring.back(l.w.now)
+	}
+}
+
+// texts are the line that was found last, or the last that shows, and all of
+// them.
+func (l *logs) texts() (line, all string) {
+	var b strings.Builder
+	for i := range l.ring.size() {
+		x := l.ring.at(i)
+		switch {
+		case x.gap != nil:
+			b.WriteString(x.gap.words(l.w.now))
+		case l.times && !x.Time.IsZero():
+			b.WriteString(clock(x.Time) + " ")
+		}
+		text := ansi.Strip(x.Text)
+		b.WriteString(text + "\n")
+		if i < l.first()+l.rows() && l.found < 0 || l.ring.number(i) == l.found {
+			line = text
+		}
+	}
+	return line, strings.TrimSuffix(b.String(), "\n")
 }
 
 func (l *logs) take(msg linesMsg) tea.Cmd {
@@ -250,6 +289,9 @@ func (l *logs) back() bool {
 	}
 	return true
 }
+
+// retries reports whether the log ended, so that r begins it again.
+func (l *logs) retries() bool { return l.stream == nil }
 
 func (l *logs) move(n int) {
 	first := l.first()

@@ -40,6 +40,9 @@ func (l *logs) heightOf(i int) int {
 		return 1
 	}
 	line := l.ring.at(i)
+	if line.gap != nil {
+		return 1
+	}
 	line.prepare()
 	w := max(1, l.textWidth())
 	return max(1, (ansi.StringWidth(line.shown)+w-1)/w)
@@ -74,7 +77,7 @@ func (l *logs) emptyWords() string {
 	case l.err != nil:
 		return l.err.Error() + " — r tries again"
 	case l.ring.only != "":
-		return fmt.Sprintf("0 of %d lines match %q — Esc clears", len(l.ring.lines), l.ring.only)
+		return fmt.Sprintf("0 of %d lines match %q — Esc clears", l.ring.count(), l.ring.only)
 	case !sb.State.Live() && sb.ID != "":
 		return fmt.Sprintf("%s since %s · S starts it", sb.State, stamp(l.w.now, sb.StateChanged))
 	}
@@ -118,7 +121,7 @@ func drawInput(pen *draw.Pen, value string, at int) {
 }
 
 func (l *logs) titleLine(p *panel) {
-	note := fmt.Sprintf("%d lines", len(l.ring.lines))
+	note := plural(l.ring.count(), "line")
 	if l.ring.only != "" {
 		note = fmt.Sprintf("%d of %s", l.ring.size(), note)
 	}
@@ -143,6 +146,10 @@ func (l *logs) titleLine(p *panel) {
 // all of it as content, so that no line can pass for a part of the dashboard.
 func (l *logs) draw(p *panel, i int) {
 	line := l.ring.at(i)
+	if line.gap != nil {
+		p.add(p.pen().Gap(1).Put(themes.Warning, line.gap.words(l.w.now)))
+		return
+	}
 	line.prepare()
 	found := l.ring.number(i) == l.found
 	parts := []string{line.shown}

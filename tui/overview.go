@@ -10,6 +10,7 @@ import (
 
 	"sbx/engine"
 	"sbx/themes"
+	"sbx/tui/draw"
 )
 
 // overview is the first tab: how a sandbox is, and what can be done.
@@ -26,6 +27,7 @@ type overview struct {
 	asked       string // the sandbox's latest signal and run when asked
 	err         error
 	scroll      int
+	lines       int // that there were to scroll through
 }
 
 func newOverview(w *world, c *commands, acts []action) *overview {
@@ -66,7 +68,11 @@ func (o *overview) SetSize(width, height int) { o.width, o.height = width, heigh
 // ShortHelp are the keys of the footer.
 func (o *overview) ShortHelp() []key.Binding {
 	k := o.w.keys
-	return []key.Binding{k.Heal, k.Restart, k.Pause, k.Stop}
+	sb, _ := o.w.sandbox(o.id)
+	if sb.Health == engine.Healing {
+		return []key.Binding{k.Abort, k.Restart, k.Pause, k.Stop}
+	}
+	return []key.Binding{k.Heal, k.Restart, k.Pause, as(k.Stop, stopTitle(o.w, sb)), bind("y", "copy")}
 }
 
 // FullHelp are the keys of the help.
@@ -100,10 +106,16 @@ func (o *overview) pressed(msg tea.KeyPressMsg) {
 		o.scroll++
 	case key.Matches(msg, k.Up):
 		o.scroll--
+	case key.Matches(msg, k.HalfDown, k.PageDown):
+		o.scroll += o.height / 2
+	case key.Matches(msg, k.HalfUp, k.PageUp):
+		o.scroll -= o.height / 2
 	case key.Matches(msg, k.Top):
 		o.scroll = 0
+	case key.Matches(msg, k.Bottom):
+		o.scroll = o.lines
 	}
-	o.scroll = max(0, min(o.scroll, 200))
+	o.scroll = max(0, min(o.scroll, o.lines-o.height))
 }
 
 func (o *overview) learn(msg healsMsg) {
@@ -140,18 +152,19 @@ func (o *overview) View() string {
 		return p.text()
 	}
 	if o.width < middleWidth {
-		p := &panel{w: o.w, width: o.width, height: o.height + o.scroll}
+		p := &panel{w: o.w, width: o.width, height: o.height + mostLines}
 		o.now(p, sb)
 		o.processes(p, sb)
 		o.signalList(p)
 		o.history(p)
-		return cutTop(p, o.scroll)
+		o.can(p, sb)
+		return o.scrolled(p)
 	}
 	side := 51
 	if o.width < wideWidth {
 		side = 40
 	}
-	left := &panel{w: o.w, width: o.width - side - 1, height: o.height + o.scroll}
+	left := &panel{w: o.w, width: o.width - side - 1, height: o.height + mostLines}
 	o.now(left, sb)
 	o.processes(left, sb)
 	o.signalList(left)
@@ -159,12 +172,20 @@ func (o *overview) View() string {
 	right := &panel{w: o.w, width: side, height: o.height}
 	o.charts(right, sb)
 	o.can(right, sb)
-	return beside(o.w, cutTop(left, o.scroll), right.text())
+	return beside(o.w, o.scrolled(left), right.text())
 }
 
-func cutTop(p *panel, n int) string {
-	lines := strings.Split(p.text(), "\n")
-	return strings.Join(lines[n:], "\n")
+// mostLines bounds what an overview has below the screen.
+const mostLines = 60
+
+// scrolled is the part of a panel that shows.
+func (o *overview) scrolled(p *panel) string {
+	o.lines = len(p.lines)
+	o.scroll = max(0, min(o.scroll, o.lines-o.height))
+	p.lines = p.lines[min(o.scroll, o.lines):]
+	p.lines = p.lines[:min(len(p.lines), o.height)]
+	p.height = o.height
+	return p.text()
 }
 
 // beside puts two parts of the screen next to each other, a line between them.
@@ -196,11 +217,11 @@ func (o *overview) now(p *panel, sb engine.Sandbox) {
 	}
 	pen.Put(themes.Muted, " ("+w.sinceHealth(sb)+")")
 	p.add(pen.To(secondWidth(p.width)).Cell(themes.Muted, "life", 10).Put(life.role, life.glyph+" "+life.word).
-		Put(themes.Muted, " "+ago(w.asOf(), sb.StateChanged)))
-	if sb.Health != engine.Ready && sb.Reason != "" {
-		p.add(p.pen().Gap(2).Cell(themes.Muted, "why", 11).Put(themes.Text, sb.Reason))
+		Put(themes.Muted, " ("+ago(w.asOf(), sb.StateChanged)+")"))
+	if sb.Health != engine.Ready {
+		o.long(p, "why", themes.Text, sb.Reason)
 	}
-	o.pair(p, "owner", first(sb.Owner, "—"), "created", ago(w.asOf(), sb.Created)+" ago")
+	o.pair(p, "owner", first(sb.Owner, "—"), "created", since(w.asOf(), sb.Created))
 	o.pair(p, "from", originWords(sb), "id", string(sb.ID))
 	app := w.app(sb.ID)
 	o.pair(p, "app", appWords(app), "isolation", first(sb.Isolation, "—"))
@@ -216,10 +237,20 @@ func (o *overview) now(p *panel, sb engine.Sandbox) {
 		spent = first(price(r.Spent), "—")
 	}
 	o.pair(p, "auto-heal", heal, "spent", spent)
-	if w.snap.About.Model == "" {
-		p.add(p.pen().Gap(2).Cell(themes.Muted, "model", 11).Put(themes.Warning, first(w.snap.About.NoModel, "none configured: playbooks only")))
+	if no := first(w.snap.About.NoModel, "none configured: playbooks only"); w.snap.About.Model == "" && no != sb.Reason {
+		o.long(p, "model", themes.Warning, no)
 	}
 	p.blank()
+}
+
+// long is a fact that may take three lines.
+func (o *overview) long(p *panel, name string, role themes.Role, value string) {
+	for _, l := range draw.Wrap(value, p.width-14, 3) {
+		if l != "" {
+			p.add(p.pen().Gap(2).Cell(themes.Muted, name, 11).Put(role, l))
+		}
+		name = ""
+	}
 }
 
 // pair is a line with two facts, or two lines where it is narrow.
@@ -245,7 +276,8 @@ func originWords(sb engine.Sandbox) string {
 	if sb.Template != "" {
 		return strings.TrimSpace("template " + sb.Template + " " + sb.TemplateRevision)
 	}
-	return strings.TrimSpace(string(sb.Origin.Kind) + " " + sb.Origin.Ref)
+	kind := map[engine.OriginKind]string{engine.FromCopy: "a copy of", engine.FromAdopted: "in place,", engine.FromGit: "git"}[sb.Origin.Kind]
+	return strings.TrimSpace(first(kind, string(sb.Origin.Kind)) + " " + sb.Origin.Ref)
 }
 
 func appWords(app engine.Process) string {

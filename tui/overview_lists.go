@@ -23,7 +23,7 @@ func (o *overview) processes(p *panel, sb engine.Sandbox) {
 		if proc.State.Alive() {
 			up = ago(o.w.asOf(), proc.Started)
 		}
-		pen.Cell(themes.Muted, "up "+up, 8).Cell(themes.Muted, plural(proc.Restarts, "restart"), 12)
+		pen.Cell(themes.Muted, "up "+up, 7).Cell(themes.Muted, plural(proc.Restarts, "restart"), 12)
 		p.add(pen.Gap(1).Put(themes.Muted, proc.Reason))
 	}
 	p.blank()
@@ -105,9 +105,9 @@ func (o *overview) history(p *panel) {
 // charts are cpu and memory of the last minutes.
 func (o *overview) charts(p *panel, sb engine.Sandbox) {
 	t, sample := o.w.trace(sb.ID), o.w.gauges.Sandboxes[sb.ID]
-	p.title("CPU", fmt.Sprintf("%.0f %%", 100*sample.CPU), themes.Text, false)
+	p.title("CPU", fmt.Sprintf("%d %%", t.load), themes.Text, false)
 	o.chart(p, t.cpu)
-	note := memory(sample.Memory)
+	note := memory(t.memory)
 	if sb.Spec.Limits.Memory > 0 {
 		note += " of " + memory(sb.Spec.Limits.Memory)
 	}
@@ -127,13 +127,19 @@ func (o *overview) chart(p *panel, levels []uint8) {
 	const height = 3
 	levels = tail(levels, p.width-2)
 	for y := range height {
-		pen := p.pen().To(len(levels) + 1)
+		pen := p.pen().Gap(1)
+		axis := y == height-1
+		if blank := p.width - 2 - len(levels); axis {
+			pen.Bars(themes.Border, blank, 0)
+		} else {
+			pen.Gap(blank)
+		}
 		for _, v := range levels {
-			level := int(v)*height*8/100 - (height-1-y)*8
+			level := int(quiet(v))*height*8/100 - (height-1-y)*8
 			switch {
 			case level > 0:
 				pen.Put(themes.Chart, o.w.styles.Spark(min(7, level-1)))
-			case y == height-1:
+			case axis:
 				pen.Put(themes.Border, o.w.styles.Spark(0))
 			default:
 				pen.Gap(1)

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -65,9 +66,16 @@ func (p *past) merge(list []happening) {
 	for _, h := range p.list {
 		seen[h.seq] = true
 	}
+	if p.last == nil {
+		p.last = map[engine.SandboxID]string{}
+	}
+	lived := maps.Clone(p.last) // what was seen since is newer
 	for _, h := range list {
 		if h.words != "" && !seen[h.seq] && h.mark != markLife {
 			p.list = append(p.list, h)
+			if lived[h.id] == "" {
+				p.last[h.id] = h.words
+			}
 		}
 	}
 	slices.SortStableFunc(p.list, func(a, b happening) int {
@@ -147,7 +155,10 @@ func (h *happening) attempt(a engine.Attempt) {
 	case a.Outcome == "":
 		h.words = attemptName(a.Number) + " began"
 	case a.Outcome == engine.Healed:
-		h.words = attemptName(a.Number) + " fixed it: " + oneLine(a.Summary)
+		h.words = attemptName(a.Number) + " fixed it"
+		if s := oneLine(a.Summary); s != "" {
+			h.words += ": " + s
+		}
 	default:
 		h.mark, h.words = markBroken, attemptName(a.Number)+" "+string(a.Outcome)+": "+oneLine(first(a.Summary, a.Why))
 	}
@@ -165,10 +176,24 @@ func (h *happening) finished(r engine.HealRun) {
 			h.words += ", commit " + r.Commit[:min(7, len(r.Commit))]
 		}
 	case engine.NotHealed, engine.OverBudget:
-		h.mark, h.words = markBroken, "gave up after "+plural(r.Attempt, "attempt")+": "+oneLine(r.Summary)
+		h.mark, h.words = markBroken, "gave up after "+plural(r.Attempt, "attempt")+": "+sentences(oneLine(r.Summary))
+		if r.Attempt == 0 {
+			h.words = "gave up: " + sentences(oneLine(r.Summary))
+		}
 	default:
 		h.mark, h.words = markNone, "heal run "+string(r.Outcome)+" after "+took
 	}
+}
+
+// of is what happened to one sandbox, newest first, at most n.
+func (p *past) of(id engine.SandboxID, n int) []happening {
+	var list []happening
+	for i := len(p.list) - 1; i >= 0 && len(list) < n; i-- {
+		if p.list[i].id == id {
+			list = append(list, p.list[i])
+		}
+	}
+	return list
 }
 
 // sign is how a happening's sandbox is marked.

@@ -84,6 +84,26 @@ func (s *terminal) wait(want string) {
 	}
 }
 
+// wrote waits until the program has written exactly this, in one go or another.
+func (s *terminal) wrote(want string) {
+	s.t.Helper()
+	timeout := time.NewTimer(20 * time.Second)
+	defer timeout.Stop()
+	for {
+		s.mu.Lock()
+		text, wake := string(s.buf), s.wake
+		s.mu.Unlock()
+		if strings.Contains(text, want) {
+			return
+		}
+		select {
+		case <-wake:
+		case <-timeout.C:
+			s.t.Fatalf("the program never wrote %q; it wrote %q", want, text)
+		}
+	}
+}
+
 func (s *terminal) press(k string) {
 	if _, err := s.far.WriteString(k); err != nil {
 		s.t.Error(err)
@@ -96,7 +116,7 @@ type ending struct {
 }
 
 // start runs the dashboard on the terminal.
-func (s *terminal) start(ctx context.Context, fake *fakeEngine) <-chan ending {
+func (s *terminal) start(ctx context.Context, fake engine.Engine) <-chan ending {
 	ended := make(chan ending, 1)
 	go func() {
 		choice, err := Run(ctx, Config{

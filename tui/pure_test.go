@@ -69,7 +69,7 @@ func TestColdSandboxesHaveNothingToSayOfTheirHealth(t *testing.T) {
 
 func TestColumnsFitAndDropWhatMattersLeast(t *testing.T) {
 	for width := 50; width < 260; width++ {
-		list := columns(width)
+		list := columns(width, 20, 16, nil)
 		if total(list) > width {
 			t.Errorf("at %d the columns take %d", width, total(list))
 		}
@@ -86,8 +86,8 @@ func TestColumnsFitAndDropWhatMattersLeast(t *testing.T) {
 			t.Errorf("at %d the columns are out of order: %v", width, ids)
 		}
 	}
-	if n := len(columns(155)); n != 11 {
-		t.Errorf("160 columns show %d of 11", n)
+	if n := len(columns(155, 20, 16, nil)); n != 12 {
+		t.Errorf("160 columns show %d of 12", n)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestLayoutTilesTheScreen(t *testing.T) {
 		for _, side := range []bool{false, true} {
 			for w := 1; w < 220; w += 7 {
 				for h := 1; h < 70; h += 3 {
-					l := arrange(w, h, s, side)
+					l := arrange(w, h, s, side, false)
 					if l.small {
 						if w >= leastWidth && h >= leastHeight {
 							t.Errorf("%d×%d is called too small", w, h)

@@ -1,8 +1,10 @@
 package tui
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"sbx/engine"
 	"sbx/tui/clean"
@@ -22,6 +24,29 @@ type logLine struct {
 	shown string // clean, with its own colours; "" until drawn
 	level level
 	known bool
+	gap   *gap // it isn't a line: here the connection was lost
+}
+
+// gap is a time without connection, and what was caught up on after it.
+type gap struct {
+	since, until time.Time // until is zero while it lasts
+	lines        int
+	lost         int64
+}
+
+// words are the gap's line in the log.
+func (g *gap) words(now time.Time) string {
+	if g.until.IsZero() {
+		return "── without connection since " + clock(g.since) + ", " + span(now.Sub(g.since)) + " ──"
+	}
+	caught, lost := "nothing was written", ", none lost"
+	if g.lines > 0 {
+		caught = plural(g.lines, "line") + " caught up"
+	}
+	if g.lost > 0 {
+		lost = fmt.Sprintf(", %d bytes lost", g.lost)
+	}
+	return "── " + span(g.until.Sub(g.since)) + " without connection: " + caught + lost + " ──"
 }
 
 // level is how serious a line looks.
@@ -67,6 +92,8 @@ type ring struct {
 	first int // number of lines[0]
 	bytes int
 	lost  int64 // bytes that fell off before they were read
+	gaps  int   // of lines
+	open  *gap  // that lines still belong to
 
 	only    string // lines without it are left out
 	matches []int  // the numbers of those with it
@@ -75,6 +102,7 @@ type ring struct {
 func (r *ring) add(lines []engine.LogLine) {
 	for _, l := range lines {
 		r.lost += l.Lost
+		r.caught(l)
 		r.lines = append(r.lines, logLine{LogLine: l})
 		r.bytes += len(l.Text)
 		if r.only != "" && contains(l.Text, r.only) {
@@ -83,6 +111,40 @@ func (r *ring) add(lines []engine.LogLine) {
 	}
 	r.trim()
 }
+
+// mark notes that the connection was lost.
+func (r *ring) mark(since time.Time) {
+	if r.open != nil && r.open.until.IsZero() {
+		return
+	}
+	r.open = &gap{since: since}
+	end := r.end()
+	r.lines = append(r.lines, logLine{LogLine: engine.LogLine{Pos: end, Next: end}, known: true, gap: r.open})
+	r.gaps++
+}
+
+// back notes that it is there again.
+func (r *ring) back(now time.Time) {
+	if r.open != nil && r.open.until.IsZero() {
+		r.open.until = now
+	}
+}
+
+// caught counts a line that was written while there was no connection.
+func (r *ring) caught(l engine.LogLine) {
+	if r.open == nil {
+		return
+	}
+	if !r.open.until.IsZero() && l.Time.After(r.open.until) {
+		r.open = nil
+		return
+	}
+	r.open.lines++
+	r.open.lost += l.Lost
+}
+
+// count is how many lines there are, gaps left out.
+func (r *ring) count() int { return len(r.lines) - r.gaps }
 
 // trim drops the oldest, some more than it must so that it needn't each time.
 func (r *ring) trim() {
@@ -98,6 +160,9 @@ func (r *ring) trim() {
 	}
 	for _, l := range r.lines[:n] {
 		r.bytes -= len(l.Text)
+		if l.gap != nil {
+			r.gaps--
+		}
 	}
 	r.lines = append(make([]logLine, 0, keptLines+keptLines/4), r.lines[n:]...)
 	r.first += n

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -18,6 +19,9 @@ func Run(ctx context.Context, c Config) (Choice, error) {
 		c.Environ = os.Environ()
 	}
 	c.ASCII = c.ASCII || !unicode(c.Environ)
+	if u, err := user.Current(); c.Me == "" && err == nil {
+		c.Me = u.Username
+	}
 	c.NoColor = c.NoColor || lookup(c.Environ, "NO_COLOR") != ""
 	work, cancel := context.WithCancel(ctx)
 	cmds := &commands{engine: c.Engine, ctx: work}
@@ -26,7 +30,8 @@ func Run(ctx context.Context, c Config) (Choice, error) {
 		cancel()
 		return Unasked, err
 	}
-	p := tea.NewProgram(app, options(ctx, c)...)
+	guarded := &guard{App: app}
+	p := tea.NewProgram(guarded, options(ctx, c)...)
 	f := &feed{engine: c.Engine, send: p.Send}
 	cmds.feed = f
 	fed := make(chan struct{})
@@ -38,6 +43,9 @@ func Run(ctx context.Context, c Config) (Choice, error) {
 	cancel()
 	<-fed
 	cmds.wait()
+	if fell := guarded.fallen(); fell != nil {
+		return Unasked, fell.report(os.TempDir())
+	}
 	if err != nil && ctx.Err() != nil {
 		return Unasked, ctx.Err()
 	}
@@ -50,8 +58,11 @@ func Run(ctx context.Context, c Config) (Choice, error) {
 	return app.choice, nil
 }
 
+// options leave signals to whoever owns ctx. Bubble Tea's own handler would send
+// the program a message about the same signal that ends ctx, and wait for ever
+// if the program had ended by then.
 func options(ctx context.Context, c Config) []tea.ProgramOption {
-	list := []tea.ProgramOption{tea.WithContext(ctx), tea.WithEnvironment(c.Environ)}
+	list := []tea.ProgramOption{tea.WithContext(ctx), tea.WithEnvironment(c.Environ), tea.WithoutSignalHandler()}
 	if c.Input != nil {
 		list = append(list, tea.WithInput(c.Input))
 	}

@@ -30,7 +30,8 @@ type linesMsg struct {
 type stream struct {
 	query  engine.LogQuery
 	lines  chan engine.LogLine
-	err    error // set before lines is closed
+	err    error  // set before lines is closed
+	fell   *crash // of the reader, likewise
 	cancel context.CancelFunc
 }
 
@@ -45,7 +46,12 @@ func (c *commands) follow(q engine.LogQuery) (*stream, tea.Cmd) {
 		go func() {
 			defer c.wg.Done()
 			defer close(s.lines)
-			s.err = s.read(ctx, c.engine)
+			if fell, ok := caught(func() tea.Msg {
+				s.err = s.read(ctx, c.engine)
+				return nil
+			}).(crashMsg); ok {
+				s.fell = fell.crash
+			}
 		}()
 		return s.next(ctx)
 	})
@@ -94,6 +100,9 @@ func (s *stream) next(ctx context.Context) tea.Msg {
 		}
 		timer.Stop()
 		return s.gather(msg)
+	}
+	if s.fell != nil {
+		return crashMsg{s.fell}
 	}
 	msg.end, msg.err = true, s.err
 	return msg

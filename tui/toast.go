@@ -17,6 +17,11 @@ type toast struct {
 	until time.Time
 }
 
+// saidMost is how many messages are remembered.
+const saidMost = 100
+
+// say puts a message on the status row.
 func (a *App) say(role themes.Role, text string) {
 	a.toast = toast{text: text, role: role, at: a.w.now, until: a.w.now.Add(toastTime)}
+	a.said = append(tail(a.said, saidMost-1), a.toast)
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"time"
 
 	"sbx/engine"
@@ -18,6 +19,8 @@ const (
 type trace struct {
 	cpu, mem []uint8 // per cent of what it may use, of the busiest moment
 	last     int64   // the step that the newest column stands for
+	load     int     // per cent, as it shows
+	memory   engine.Size
 	probes   []bool
 	probed   time.Time
 }
@@ -31,9 +34,38 @@ func (t *trace) add(at time.Time, s engine.Sample, l engine.Limits) {
 	if n := len(t.cpu); n > 0 {
 		t.cpu[n-1], t.mem[n-1] = max(t.cpu[n-1], cpu), max(t.mem[n-1], mem)
 	}
+	t.steady(s)
 	if s.Probe.At.After(t.probed) {
 		t.probes, t.probed = slide(t.probes, s.Probe.OK, probeLen), s.Probe.At
 	}
+}
+
+// steady moves the figures that show only when the sample has left them by more
+// than idling does: a screen on which nothing happens must not change.
+func (t *trace) steady(s engine.Sample) {
+	load := int(100 * s.CPU)
+	switch d := load - t.load; {
+	case load < 3:
+		t.load = 0
+	case t.load == 0 && load < 8:
+	case d > 4, d < -4:
+		t.load = load
+	}
+	if d := max(s.Memory-t.memory, t.memory-s.Memory); s.Memory == 0 || d > t.memory/16 && d > engine.MiB {
+		t.memory = s.Memory
+	}
+}
+
+// failing reports whether any of the latest probes failed. Only then are they
+// worth a row: good ones would change it every time.
+func (t *trace) failing() bool { return slices.Contains(t.probes, false) }
+
+// quiet is a column of a chart, or 0 if it is no higher than the axis.
+func quiet(percent uint8) uint8 {
+	if int(percent)*8/101 == 0 {
+		return 0
+	}
+	return percent
 }
 
 // percent is v of what is allowed; without a limit, of one core or of 2 GiB.

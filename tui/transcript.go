@@ -13,6 +13,7 @@ import (
 
 // story is a run's attempts and steps, as they were seen or read back.
 type story struct {
+	signal   engine.Signal // that began the run
 	attempts []engine.Attempt
 	steps    []engine.Step
 	asked    bool // for the history
@@ -25,6 +26,10 @@ func (s *story) learn(records []engine.HealRecord, err error) {
 	s.whole, s.err = true, err
 	for _, rec := range records {
 		switch b := rec.Body.(type) {
+		case engine.SignalJudged:
+			if s.signal.ID == 0 {
+				s.signal = b.Signal
+			}
 		case engine.HealAttempted:
 			s.attempts = putAttempt(s.attempts, b.Attempt)
 		case engine.HealStepped:
@@ -150,7 +155,10 @@ func (p stepPainter) head(s engine.Step, open bool, ground style.Ground) string 
 	}
 	tail, tailRole := p.result(s)
 	room := pen.Left() - draw.Width(tail) - 2
-	pen.Cell(themes.Text, argument, min(room, max(44, p.width/2-18))).Gap(1)
+	if s.Kind != engine.StepNote { // a note is a sentence, not a name in a column
+		room = min(room, max(44, p.width/2-18))
+	}
+	pen.Cell(themes.Text, argument, room).Gap(1)
 	return pen.Put(tailRole, tail).String()
 }
 
@@ -238,5 +246,9 @@ func unfolds(s engine.Step) bool {
 
 // foldable reports whether there is anything below a step's line.
 func foldable(s engine.Step) bool {
-	return s.Kind != engine.StepThought && (s.Diff != "" || strings.TrimSpace(s.Text) != "")
+	text := strings.TrimSpace(s.Text)
+	if s.Kind == engine.StepNote && !strings.Contains(text, "\n") {
+		text = "" // its line says it all
+	}
+	return s.Kind != engine.StepThought && (s.Diff != "" || text != "")
 }

@@ -18,11 +18,19 @@ func span(d time.Duration) string {
 	case d < time.Minute:
 		return strconv.Itoa(int(d/time.Second)) + "s"
 	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+		return strconv.Itoa(int(d/time.Minute)) + "m" + two(d%time.Minute/time.Second) + "s"
 	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+		return strconv.Itoa(int(d/time.Hour)) + "h" + two(d%time.Hour/time.Minute) + "m"
 	}
 	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// two is a number in two digits.
+func two(d time.Duration) string {
+	if d < 10 {
+		return "0" + strconv.Itoa(int(d))
+	}
+	return strconv.Itoa(int(d))
 }
 
 // ago is how long since t, to the minute, so that it doesn't tick: now, 6m, 3h, 4d.
@@ -97,6 +105,30 @@ func cost(s engine.Spent) string {
 	return strings.Join(parts, " · ")
 }
 
+// since is "just now", or "6m ago".
+func since(now, t time.Time) string {
+	if a := ago(now, t); a != "now" {
+		return a + " ago"
+	}
+	return "just now"
+}
+
+// sentences is a text whose sentences all begin with a capital: what playbooks
+// and errors say, of which it is put together, doesn't. Names stay as they are.
+func sentences(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c < 'a' || c > 'z' || i > 0 && (i < 2 || b[i-1] != ' ' || b[i-2] != '.') {
+			continue
+		}
+		word, _, _ := strings.Cut(s[i:], " ")
+		if strings.Trim(word, "abcdefghijklmnopqrstuvwxyz,:;.") == "" && !strings.Contains(strings.TrimRight(word, ",:;."), ".") {
+			b[i] = c &^ 0x20
+		}
+	}
+	return string(b)
+}
+
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -113,6 +145,9 @@ type sign struct {
 	role        themes.Role
 }
 
+// noHealth is said of a sandbox that isn't up: there is nothing to probe.
+const noHealth = "—"
+
 func healthSign(g *style.Glyphs, sb engine.Sandbox) sign {
 	switch {
 	case sb.Health == engine.Healing:
@@ -120,7 +155,7 @@ func healthSign(g *style.Glyphs, sb engine.Sandbox) sign {
 	case sb.Health == engine.Broken:
 		return sign{g.Broken, "broken", themes.HealthBroken}
 	case sb.State == engine.Cold || sb.State == engine.Warming:
-		return sign{g.None, "—", themes.HealthNone}
+		return sign{g.None, noHealth, themes.HealthNone}
 	case sb.Health == engine.Ready:
 		return sign{g.Ready, "ready", themes.HealthReady}
 	case sb.Health == engine.Starting:

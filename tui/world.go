@@ -28,6 +28,7 @@ type world struct {
 	link   link
 	fleet  order
 	marks  map[engine.SandboxID]bool
+	hidden map[columnID]bool // columns that somebody took away
 	past   past
 
 	apps   map[engine.SandboxID]engine.ProcessID
@@ -39,7 +40,7 @@ type world struct {
 
 func newWorld(c Config) *world {
 	return &world{
-		cfg: c, keys: newKeys(), marks: map[engine.SandboxID]bool{},
+		cfg: c, keys: newKeys(), marks: map[engine.SandboxID]bool{}, hidden: map[columnID]bool{},
 		apps: map[engine.SandboxID]engine.ProcessID{}, traces: map[engine.SandboxID]*trace{},
 		stories: map[engine.RunID]*story{},
 		fleet:   order{health: map[engine.Health]int{}, state: map[engine.State]int{}, at: map[engine.SandboxID]*entry{}},
@@ -80,6 +81,9 @@ func (w *world) apply(ev engine.Event) {
 	w.past.add(happeningOf(w.snap, ev))
 	if b, ok := ev.Body.(engine.HealFinished); ok {
 		w.keep(b.Run)
+	}
+	if b, ok := ev.Body.(engine.HealStarted); ok {
+		w.story(b.Run.ID).signal = w.snap.Signals[b.Run.Sandbox]
 	}
 	w.snap.Apply(ev)
 	switch b := ev.Body.(type) {

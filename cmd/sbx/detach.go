@@ -36,8 +36,7 @@ func (c *cli) serveDetached(ctx context.Context, f serveFlags) error {
 		return err
 	}
 	if e, err := c.dialSocket(ctx); err == nil {
-		e.Close()
-		return engine.Errorf(engine.Conflict, "an engine is running on %s already", c.cfg.home).WithHint("see it with: sbx status")
+		return c.ownedBy(ctx, e)
 	}
 	if err := c.spawnServe(ctx, f); err != nil {
 		return err
@@ -46,11 +45,22 @@ func (c *cli) serveDetached(ctx context.Context, f serveFlags) error {
 	return nil
 }
 
+// ownedBy says which engine has the data directory already.
+func (c *cli) ownedBy(ctx context.Context, e engine.Engine) error {
+	defer e.Close()
+	snap, err := e.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	return engine.Errorf(engine.Conflict, "process %d owns %s: an engine is running there already", snap.About.PID, c.cfg.home).
+		WithHint("see it with: sbx status")
+}
+
 // spawnServe starts a process of its own session that outlives this one, and
 // waits until it answers or has ended.
 func (c *cli) spawnServe(ctx context.Context, f serveFlags) error {
-	if err := os.MkdirAll(c.cfg.home, 0o700); err != nil {
-		return engine.Errorf(engine.Internal, "data directory: %w", err)
+	if err := makeHome(c.cfg.home); err != nil {
+		return err
 	}
 	log, err := os.OpenFile(engineLog(c.cfg.home), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

@@ -2,15 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"sbx/engine"
 )
@@ -55,12 +57,22 @@ func (c *cli) doctor(ctx context.Context) error {
 	return c.printTable(rows)
 }
 
-// isolationFindings opens a driver of this host without any sandbox.
+// isolationFindings opens a driver of this host without any sandbox, on a
+// directory of its own: the one of an engine that runs is that engine's alone,
+// cgroups included.
 func (c *cli) isolationFindings(ctx context.Context) ([]finding, error) {
-	if err := os.MkdirAll(c.cfg.home, 0o700); err != nil {
-		return nil, engine.Errorf(engine.Internal, "data directory: %w", err)
+	where, _ := nearest(filepath.Dir(c.cfg.home)) // beside it: what can be reached depends on the way there
+	dir, err := os.MkdirTemp(where, "sbx-doctor-")
+	if err != nil {
+		dir, err = os.MkdirTemp("", "sbx-doctor-")
 	}
-	d, err := newDriver(ctx, c.cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, engine.Errorf(engine.Internal, "directory to try isolation in: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	cfg := *c.cfg
+	cfg.home = dir
+	d, err := newDriver(ctx, &cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return []finding{{What: "isolation", State: "missing", Says: err.Error(), Do: engine.Hint(err)}}, nil
 	}
@@ -69,7 +81,7 @@ func (c *cli) isolationFindings(ctx context.Context) ([]finding, error) {
 	first := finding{What: "isolation", State: "ok", Says: iso.Name}
 	if !iso.Confines {
 		first.State = "weaker"
-		first.Says += " · the healer uses playbooks only"
+		first.Says += " · the healer uses playbooks only, unless heal.unconfined"
 	}
 	list := []finding{first}
 	for _, fact := range iso.Facts {
@@ -111,18 +123,40 @@ func (c *cli) modelFinding() finding {
 	return finding{"model", "ok", fmt.Sprintf("%s at %s (not called)", c.cfg.modelName, where), ""}
 }
 
+// dataFinding looks at the data directory, or at where it would be made.
 func (c *cli) dataFinding() finding {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(c.cfg.home, &fs); err != nil {
-		return finding{"data", "missing", err.Error(), "set SBX_HOME to a directory that you may write"}
+	says := c.cfg.home
+	dir, there := nearest(c.cfg.home)
+	if !there {
+		says += " · not made yet"
 	}
-	free := engine.Size(fs.Bavail) * engine.Size(fs.Bsize)
-	f := finding{"data", "ok", fmt.Sprintf("%s · %d GiB free", c.cfg.home, free/engine.GiB), ""}
+	const elsewhere = "set SBX_HOME to a directory that you may write"
+	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {
+		return finding{"data", "missing", fmt.Sprintf("%s can't be a directory: %s is in the way", c.cfg.home, dir), elsewhere}
+	}
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		return finding{"data", "missing", fmt.Sprintf("%s: %s is not writable: %v", c.cfg.home, dir, err), elsewhere}
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return finding{"data", "missing", err.Error(), elsewhere}
+	}
+	free := engine.Size(st.Bavail) * engine.Size(st.Bsize)
+	f := finding{"data", "ok", fmt.Sprintf("%s · %d GiB free", says, free/engine.GiB), ""}
 	if free < engine.GiB {
 		f.State, f.Do = "weaker", "make room: sandboxes and logs live there"
 	}
-	if _, err := os.Stat(filepath.Join(c.cfg.home, "engine.sock")); err == nil {
+	if _, err := os.Stat(socketPath(c.cfg.home)); err == nil {
 		f.Says += " · an engine has its socket there"
 	}
 	return f
+}
+
+// nearest is a path, or the nearest above it that is there.
+func nearest(path string) (dir string, there bool) {
+	for dir = path; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			return dir, dir == path
+		}
+	}
 }

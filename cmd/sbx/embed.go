@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sbx/engine"
 	"sbx/engine/agent"
@@ -26,8 +29,8 @@ import (
 // settings say.
 func (c *cli) newEngine(ctx context.Context, log *slog.Logger) (*local.Engine, error) {
 	cfg := c.cfg
-	if err := os.MkdirAll(cfg.home, 0o700); err != nil {
-		return nil, engine.Errorf(engine.Internal, "data directory: %w", err).WithHint("set SBX_HOME to a directory that you may write")
+	if err := makeHome(cfg.home); err != nil {
+		return nil, err
 	}
 	model, err := newModel(cfg)
 	if err != nil {
@@ -50,8 +53,12 @@ func (c *cli) newEngine(ctx context.Context, log *slog.Logger) (*local.Engine, e
 		Store:        store.Options{Sync: cfg.sync},
 		Process:      processPolicy(cfg),
 		Health:       healthPolicy(cfg),
+		Stall:        detect.StallPolicy{Scale: cfg.scale},
+		Pressure:     detect.PressurePolicy{Scale: cfg.scale},
+		Wake:         detect.WakePolicy{Scale: cfg.scale},
 		Heal:         healPolicy(cfg),
 		Pool:         pool.DefaultPolicy(),
+		DropIdle:     dropIdle(model),
 		Redact:       redactor(cfg.secrets()),
 		Log:          log,
 	})
@@ -59,6 +66,20 @@ func (c *cli) newEngine(ctx context.Context, log *slog.Logger) (*local.Engine, e
 		return nil, err // what had arrived has left again, the driver too
 	}
 	return e, nil
+}
+
+// makeHome makes the data directory, and refuses one that can't be written.
+func makeHome(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		if err = unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+			err = fmt.Errorf("%s: %w", dir, err)
+		}
+	}
+	if err != nil {
+		return engine.Errorf(engine.Internal, "data directory: %w", err).WithHint("set SBX_HOME to a directory that you may write")
+	}
+	return nil
 }
 
 func newDriver(ctx context.Context, cfg *config, log *slog.Logger) (*host.Host, error) {
@@ -91,11 +112,21 @@ func newModel(cfg *config) (agent.Model, error) {
 	}
 	m, err := claude.New(claude.Config{
 		BaseURL: cfg.modelURL, Key: cfg.modelKey, AuthToken: cfg.modelToken, Model: cfg.modelName,
+		IdleTimeout: cfg.modelIdle, TurnTimeout: cfg.modelTurn,
 	})
 	if err != nil {
 		return nil, engine.Errorf(engine.Invalid, "model: %w", err).WithHint("see model.* in: sbx config")
 	}
 	return m, nil
+}
+
+// dropIdle closes the model's connections that wait for a next request.
+func dropIdle(m agent.Model) func() {
+	c, ok := m.(io.Closer)
+	if !ok {
+		return nil
+	}
+	return func() { _ = c.Close() } // they are idle: nothing is lost with them
 }
 
 func processPolicy(cfg *config) process.Policy {
@@ -111,7 +142,11 @@ func healthPolicy(cfg *config) detect.HealthPolicy {
 }
 
 func healPolicy(cfg *config) healer.Policy {
-	return healer.Policy{Scale: cfg.scale, MaxModelRuns: cfg.maxModelRuns}
+	p := healer.Policy{Scale: cfg.scale, MaxModelRuns: cfg.maxModelRuns, Retry: cfg.modelRetry}
+	if p.Retry == 0 {
+		p.Retry = 1 // zero would be the default
+	}
+	return p
 }
 
 // redactor hides the secrets that the engine knows.

@@ -3,20 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"sbx/engine"
-	"sbx/tui/clean"
 )
 
 func newExecCmd(c *cli) *cobra.Command {
-	var dir string
-	var env []string
-	var timeout time.Duration
+	var f commandFlags
 	cmd := &cobra.Command{
 		Use:   "exec SANDBOX -- COMMAND...",
 		Short: "Run a command in a sandbox and exit with its code",
@@ -24,24 +19,16 @@ func newExecCmd(c *cli) *cobra.Command {
 			"  sbx exec api --json -- ls",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			vars, err := parseEnv(env)
+			command, err := f.command(args[1:])
 			if err != nil {
 				return err
 			}
-			if timeout < 0 {
-				return usagef("--timeout can't be negative")
-			}
-			command := engine.Command{Shell: shellLine(args[1:]), Dir: dir, Env: vars, Timeout: engine.Duration(timeout)}
 			return c.withSandbox(cmd.Context(), args[0], func(e engine.Engine, sb engine.Sandbox) error {
 				return c.exec(cmd.Context(), e, sb, command)
 			})
 		},
 	}
-	fl := cmd.Flags()
-	fl.SetInterspersed(true)
-	fl.StringVar(&dir, "cwd", "", "directory in the workspace")
-	fl.StringArrayVar(&env, "env", nil, "environment variable: K=V")
-	fl.DurationVar(&timeout, "timeout", 0, "kill the command and its children after this long; the exit code is then 124")
+	f.add(cmd.Flags())
 	addJSON(c, cmd)
 	return cmd
 }
@@ -71,44 +58,37 @@ func parseEnv(env []string) (map[string]string, error) {
 	return m, nil
 }
 
-// execJSON is what exec --json prints: SPEC §6's wait.
-type execJSON struct {
-	engine.ExecResult
-	Stdout string `json:"stdout"`
-	Stderr string `json:"stderr"`
-}
+// maxExecJSON is how much of each stream exec --json prints: as much as a log
+// keeps.
+const maxExecJSON = 64 << 20
 
 func (c *cli) exec(ctx context.Context, e engine.Engine, sb engine.Sandbox, command engine.Command) error {
-	var out, err strings.Builder
-	show := func(l engine.LogLine) {
-		w, kept := c.out, &out
-		if l.Stream == engine.Stderr {
-			w, kept = c.err, &err
-		}
-		text := l.Text
-		if !l.Partial {
-			text += "\n"
-		}
-		if c.json {
-			kept.WriteString(text)
-			return
-		}
-		if isTerminal(w) { // a pipe or file gets what the command wrote
-			text = clean.Line(l.Text) + strings.TrimPrefix(text, l.Text)
-		}
-		_, _ = io.WriteString(w, text) // a reader that went away is told by the exit
-	}
-	res, execErr := engine.Exec(ctx, e, sb.ID, command, show)
-	if execErr != nil {
-		return execErr
-	}
+	o := engine.SpawnOptions{OnStdout: c.lineWriter(c.out), OnStderr: c.lineWriter(c.err), Keep: -1}
 	if c.json {
-		if err := c.printJSON(execJSON{res, out.String(), err.String()}); err != nil {
+		o = engine.SpawnOptions{Keep: maxExecJSON}
+	}
+	h, err := engine.SpawnHandle(ctx, e, sb.ID, command, o)
+	if err != nil {
+		return err
+	}
+	res, err := h.Wait(context.WithoutCancel(ctx)) // ctx's end kills the command, which is waited for
+	switch {
+	case ctx.Err() != nil && (err != nil || res.Killed):
+		return ctx.Err()
+	case err != nil:
+		return err
+	case c.json:
+		if err := c.printJSON(res); err != nil {
 			return err
 		}
 	}
-	if res.TimedOut {
+	switch {
+	case res.TimedOut:
 		c.say("timed out after %s and was killed with its children", command.Timeout)
+	case res.Error != "" && res.ExitCode == engine.ExitNotExecutable:
+		c.say("the command was not started: %s", res.Error)
+	case res.Error != "":
+		c.say("the command was cut: %s", res.Error)
 	}
 	if res.ExitCode != 0 {
 		return exit(res.ExitCode)

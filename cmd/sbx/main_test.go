@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -58,6 +59,11 @@ func needCommand(t *testing.T, names ...string) {
 	}
 }
 
+// worlds counts them, so that each has ports of its own, also where the tests
+// run twice on a host: an engine knows which ports its own apps have been
+// given, and nothing of another engine's.
+var worlds atomic.Int64
+
 // world is a data directory with the real binary and a scripted model.
 type world struct {
 	t    *testing.T
@@ -76,6 +82,8 @@ func newWorld(t *testing.T, script *agenttest.Script, env ...string) *world {
 	}
 	w := &world{t: t, home: filepath.Join(base, "data")}
 	w.env = append(cleanEnv(), "SBX_HOME="+w.home, "HOME="+base, "SBX_TIMINGS_SCALE=0.1", "SBX_SERVE_LISTEN=none")
+	first := 20400 + 100*((13*int64(os.Getpid())+worlds.Add(1))%96)
+	w.env = append(w.env, fmt.Sprint("SBX_PORTS_FROM=", first), fmt.Sprint("SBX_PORTS_TO=", first+99))
 	if script != nil {
 		srv := agenttest.NewServer(*script)
 		h := httptest.NewServer(srv)

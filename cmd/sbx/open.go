@@ -74,6 +74,9 @@ func (c *cli) dialSocket(ctx context.Context) (engine.Engine, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, engine.Errorf(engine.Unavailable, "no engine is running on %s", c.cfg.home)
 	}
+	if err := checkSocketDir(c.cfg.home); err != nil {
+		return nil, err
+	}
 	e, err := client.Dial(ctx, client.Config{Socket: path})
 	if err != nil {
 		return nil, err

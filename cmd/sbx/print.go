@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -18,11 +22,42 @@ import (
 // what could move the operator's cursor is shown instead of sent.
 func cleanLine(s string) string { return clean.Line(s) }
 
-// printJSON writes one value on one line.
+// printJSON writes one value on one line. What a sandbox wrote is in it, and a
+// terminal may be where it goes: what JSON leaves as it is but a terminal may
+// obey is written as an escape, which reads back as the same text.
 func (c *cli) printJSON(v any) error {
-	enc := json.NewEncoder(c.out)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := c.out.Write(escapeActing(b.Bytes()))
+	return err
+}
+
+// escapeActing escapes the C1 controls, DEL and what reorders or hides text
+// around it. Outside of strings JSON has none of them.
+func escapeActing(text []byte) []byte {
+	acts := func(r rune) bool {
+		return r >= 0x7f && r <= 0x9f || r > 0x9f && unicode.Is(unicode.Cf, r)
+	}
+	if !bytes.ContainsFunc(text, acts) {
+		return text
+	}
+	out := make([]byte, 0, len(text)+len(text)/8)
+	for _, r := range string(text) {
+		switch {
+		case !acts(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
 
 // printTable writes rows in columns; the first is the head.

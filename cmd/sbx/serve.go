@@ -105,7 +105,7 @@ func (c *cli) listenAndServe(ctx context.Context, e *local.Engine, f serveFlags,
 	if err != nil {
 		return err
 	}
-	defer os.Remove(socketPath(c.cfg.home))
+	defer removeSocket(c.cfg.home)
 	doors := []door{{sock, srv.SocketHandler(socketActor)}}
 	if f.listen != "" && f.listen != "none" {
 		l, err := f.listenTCP()

@@ -12,10 +12,12 @@ type config struct {
 	home string // the data directory
 
 	modelKey, modelToken, modelURL, modelName string
+	// how long the model may be silent, may take for an answer, and is waited
+	// for in all
+	modelIdle, modelTurn, modelRetry time.Duration
 
 	healUnconfined bool
 	maxModelRuns   int
-	attempts       int
 
 	maxSandboxes int
 	isolation    string
@@ -54,6 +56,9 @@ var settings = []setting{
 	{key: "model.auth_token", env: []string{"ANTHROPIC_AUTH_TOKEN"}, secret: true, help: "bearer token instead of a key, for gateways", set: setString(func(c *config) *string { return &c.modelToken })},
 	{key: "model.base_url", env: []string{"ANTHROPIC_BASE_URL"}, help: "where the Messages API is", set: setString(func(c *config) *string { return &c.modelURL })},
 	{key: "model.name", env: []string{"SBX_MODEL"}, initial: "claude-sonnet-5-5", help: "the model that heals", set: setString(func(c *config) *string { return &c.modelName })},
+	{key: "model.idle_timeout", initial: "60s", help: "an answer in which nothing comes for so long is given up and asked for again", set: setDuration(100*time.Millisecond, time.Hour, func(c *config) *time.Duration { return &c.modelIdle })},
+	{key: "model.turn_timeout", initial: "10m", help: "the most that one answer may take", set: setDuration(100*time.Millisecond, 24*time.Hour, func(c *config) *time.Duration { return &c.modelTurn })},
+	{key: "model.retry", initial: "10m", help: "how long an attempt waits in all for a model that is away", set: setDuration(0, 24*time.Hour, func(c *config) *time.Duration { return &c.modelRetry })},
 	{key: "heal.unconfined", initial: "false", help: "let the agent work where nothing confines it", set: setBool(func(c *config) *bool { return &c.healUnconfined })},
 	{key: "heal.max_model_runs", initial: "4", help: "runs that may use the model at once", set: setInt(1, 64, func(c *config) *int { return &c.maxModelRuns })},
 	{key: "pool.max_sandboxes", env: []string{"SBX_MAX_SANDBOXES"}, initial: "1000", help: "capacity, live and cold", set: setInt(1, 1_000_000, func(c *config) *int { return &c.maxSandboxes })},
@@ -102,6 +107,17 @@ func setInt(least, most int, at func(*config) *int) func(*config, string) error 
 			return fmt.Errorf("%q is not a number from %d to %d", v, least, most)
 		}
 		*at(c) = n
+		return nil
+	}
+}
+
+func setDuration(least, most time.Duration, at func(*config) *time.Duration) func(*config, string) error {
+	return func(c *config, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < least || d > most {
+			return fmt.Errorf("%q is not a time from %s to %s, such as 90s", v, least, most)
+		}
+		*at(c) = d
 		return nil
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"sbx/engine"
 )
@@ -34,9 +35,8 @@ func listenSocket(home string) (net.Listener, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if fi, err := os.Lstat(dir); err != nil || !fi.IsDir() || fi.Mode().Perm()&0o077 != 0 {
-		return nil, engine.Errorf(engine.Internal, "%s is open to others: the engine's socket can't be there", dir).
-			WithHint("chmod 700 %s", dir)
+	if err := checkSocketDir(home); err != nil {
+		return nil, err
 	}
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, err
@@ -50,4 +50,40 @@ func listenSocket(home string) (net.Listener, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// removeSocket removes the socket, and a directory that was made for it when
+// nobody else's is in it.
+func removeSocket(home string) {
+	path := socketPath(home)
+	_ = os.Remove(path) // closing has removed it already, or the next engine does
+	if dir := filepath.Dir(path); dir != home {
+		_ = os.Remove(dir) // unless another engine's socket is there
+	}
+}
+
+// checkSocketDir refuses a directory that somebody else could put a socket of
+// his own into: who dials must be sure to reach the engine of this user. Others
+// may pass through it, as sandboxes that nothing hides the data directory from
+// do; the socket's own mode keeps them off it.
+func checkSocketDir(home string) error {
+	dir := filepath.Dir(socketPath(home))
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return engine.Errorf(engine.Internal, "the engine's socket: %w", err)
+	}
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok && dir != home && st.Uid != uint32(os.Getuid()) {
+		return engine.Errorf(engine.Forbidden, "%s is not yours: the engine's socket can't be there", dir).
+			WithHint("set SBX_HOME to a path of at most %d characters", maxSocketPath-len("/engine.sock"))
+	}
+	if dir == home { // which may be a link
+		if fi, err = os.Stat(dir); err != nil {
+			return engine.Errorf(engine.Internal, "the engine's socket: %w", err)
+		}
+	}
+	if !fi.IsDir() || fi.Mode().Perm()&0o022 != 0 {
+		return engine.Errorf(engine.Forbidden, "others may write to %s: the engine's socket can't be there", dir).
+			WithHint("chmod 700 %s", dir)
+	}
+	return nil
 }

@@ -38,11 +38,13 @@ const (
 // failures is how many in a row are trouble.
 const failures = 2
 
-func (p HealthPolicy) scaled(d time.Duration) time.Duration {
-	if p.Scale <= 0 {
+func (p HealthPolicy) scaled(d time.Duration) time.Duration { return scaled(p.Scale, d) }
+
+func scaled(scale float64, d time.Duration) time.Duration {
+	if scale <= 0 {
 		return d
 	}
-	return max(time.Duration(float64(d)*p.Scale), time.Millisecond)
+	return max(time.Duration(float64(d)*scale), time.Millisecond)
 }
 
 func (p HealthPolicy) timeout() time.Duration {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"sbx/engine"
@@ -27,7 +28,37 @@ type Health struct {
 	Policy HealthPolicy
 	// Report gets every probe; nil: nobody does. It must not block.
 	Report func(engine.SandboxID, engine.Probe)
-	Log    *slog.Logger
+	// Stuck is what [Stall.Stuck] says of an app; nil: nobody can tell. A broken
+	// sandbox isn't recovered while it says so.
+	Stuck func(app engine.Process) string
+	// Suspended is [Suspended], unless a test says otherwise.
+	Suspended func() time.Duration
+	Log       *slog.Logger
+
+	once sync.Once
+	woke chan string
+}
+
+// Woke has every sandbox that is up probed at once: the clock has jumped, and
+// why says how. A probe that fails then raises a wake signal and counts as no
+// failure of the app; the next one does. It doesn't wait.
+func (h *Health) Woke(why string) {
+	select {
+	case h.wakes() <- why:
+	default: // the last jump has not been answered yet: one answer does for both
+	}
+}
+
+func (h *Health) wakes() chan string {
+	h.once.Do(func() { h.woke = make(chan string, 1) })
+	return h.woke
+}
+
+func (h *Health) slept() time.Duration {
+	if h.Suspended == nil {
+		return Suspended()
+	}
+	return h.Suspended()
 }
 
 // Run probes until ctx ends. It returns when the last probe has ended.
@@ -41,7 +72,7 @@ func (h *Health) Run(ctx context.Context) error {
 	defer cancel()
 	var failed error
 	l.wg.Go(func() {
-		failed = l.follow()
+		failed = follow(l.ctx, l.Store, l.send)
 		close(l.changes)
 	})
 	l.run()
@@ -51,9 +82,10 @@ func (h *Health) Run(ctx context.Context) error {
 	return failed // written before changes was closed, which ended the loop
 }
 
-// look probes a sandbox and writes what has changed with it.
-func (l *loop) look(t target) result {
-	r := result{id: t.id, era: t.era}
+// look probes a sandbox and writes what has changed with it. naps is how often
+// the clock had jumped when it was due.
+func (l *loop) look(t target, naps int64) result {
+	r := result{id: t.id, era: t.era, nap: t.nap}
 	n := news{fire: engine.Unprobed, reason: "nothing to probe"}
 	if t.era.watch == settling {
 		r.skipped = true
@@ -64,9 +96,20 @@ func (l *loop) look(t target) result {
 			l.log().Debug("no box to probe", "sandbox", t.id, "err", err)
 			return r
 		}
+		asleep := l.slept()
 		r.probe = Get(l.ctx, box, t.era.port, t.era.path, l.Policy.timeout())
 		if l.ctx.Err() != nil {
 			return r
+		}
+		if !r.probe.OK && (l.slept()-asleep > time.Second || l.naps.Load() != naps ||
+			r.probe.Latency.D() > l.Policy.timeout()+late) {
+			r.skipped = true // the app had no chance to answer
+			return r
+		}
+		if t.era.watch == broken && r.probe.OK && l.Stuck != nil {
+			if line := l.Stuck(t.app); line != "" {
+				r.probe.OK, r.probe.Detail = false, "it answers, and its log stops at "+line
+			}
 		}
 		if l.Report != nil {
 			l.Report(t.id, r.probe)
@@ -79,7 +122,7 @@ func (l *loop) look(t target) result {
 	err := l.Store.Update(l.ctx, func(tx *store.Tx) error { return n.write(tx, t) })
 	switch {
 	case err == nil:
-		r.raised = n.observed != ""
+		r.raised = n.observed != "" && n.kind == engine.HealthSignal
 	case errors.Is(err, engine.Conflict), errors.Is(err, engine.NotFound):
 		// It has moved on since, and the journal says so.
 	case l.ctx.Err() == nil:
@@ -103,7 +146,7 @@ func (n news) write(tx *store.Tx, t target) error {
 	}
 	if n.observed != "" {
 		_, err = tx.RaiseSignal(engine.Signal{
-			Sandbox: t.id, Process: t.era.app, Kind: engine.HealthSignal, Observed: n.observed, Probes: n.probes,
+			Sandbox: t.id, Process: t.era.app, Kind: n.kind, Observed: n.observed, Probes: n.probes,
 		})
 		return err
 	}

@@ -3,8 +3,8 @@ package detect
 import (
 	"container/heap"
 	"context"
-	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sbx/engine"
@@ -20,49 +20,20 @@ type loop struct {
 	changes chan change
 	results chan result
 
+	naps    atomic.Int64 // how often the clock jumped
 	targets map[engine.SandboxID]*target
 	waiting schedule
 	probing int
-}
-
-// A change is a new snapshot, or an event after it.
-type change struct {
-	snap *engine.Snapshot
-	ev   engine.Event
 }
 
 // A result is what became of one look at a sandbox.
 type result struct {
 	id      engine.SandboxID
 	era     era
+	nap     string // the target's, when the probe began
 	probe   engine.Probe
-	skipped bool // nothing was probed
-	raised  bool
-}
-
-// follow sends what happens to the loop.
-func (l *loop) follow() error {
-	for {
-		snap, err := l.Store.Snapshot(l.ctx)
-		if err != nil {
-			return err
-		}
-		from := snap.Position.Seq // before it has another owner
-		if !l.send(change{snap: snap}) {
-			return l.ctx.Err()
-		}
-		for ev, e := range l.Store.Events(l.ctx, from) {
-			if err = e; err != nil {
-				break
-			}
-			if !l.send(change{ev: ev}) {
-				return l.ctx.Err()
-			}
-		}
-		if !errors.Is(err, engine.Compacted) {
-			return err
-		}
-	}
+	skipped bool // nothing was probed, or it says nothing of the app
+	raised  bool // a health signal
 }
 
 func (l *loop) send(c change) bool {
@@ -77,6 +48,7 @@ func (l *loop) send(c change) bool {
 func (l *loop) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	asleep := l.slept()
 	for {
 		l.startDue(time.Now())
 		next := time.Now().Add(l.untilNext(time.Now()))
@@ -89,15 +61,35 @@ func (l *loop) run() {
 			l.apply(c)
 		case r := <-l.results:
 			l.finish(r)
+		case why := <-l.wakes():
+			l.woken(why)
 		case <-timer.C:
 		case <-l.ctx.Done():
 			return
 		}
-		if gap := time.Since(next); gap > late {
+		gap, slept := max(0, time.Since(next)), l.slept()
+		if gap+slept-asleep > late {
+			l.naps.Add(1)
 			for _, t := range l.targets {
 				t.woke(gap)
 			}
 		}
+		asleep = slept
+	}
+}
+
+// woken has every sandbox probed at once. What fails in that first probe is
+// told apart from what fails after it.
+func (l *loop) woken(why string) {
+	l.naps.Add(1)
+	now := time.Now()
+	for _, t := range l.targets {
+		if t.era.watch == nothing || t.era.watch == settling {
+			continue
+		}
+		t.woke(0)
+		t.nap, t.due = why, now
+		l.waiting.put(t)
 	}
 }
 
@@ -182,10 +174,10 @@ func (l *loop) startDue(now time.Time) {
 		t := heap.Pop(&l.waiting).(*target)
 		t.busy = true
 		l.probing++
-		as := *t
+		as, naps := *t, l.naps.Load()
 		l.wg.Go(func() {
 			select {
-			case l.results <- l.look(as):
+			case l.results <- l.look(as, naps):
 			case <-l.ctx.Done():
 			}
 		})
@@ -201,8 +193,12 @@ func (l *loop) finish(r result) {
 	t.busy = false
 	if t.era == r.era {
 		now := time.Now()
+		again := t.nap != r.nap // the host slept while it was probed
 		t.record(now, r)
 		t.due = t.aligned(l.Policy, now.Add(t.delay(l.Policy)), l.zero)
+		if again {
+			t.due = now
+		}
 	}
 	l.waiting.put(t)
 }

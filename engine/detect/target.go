@@ -72,7 +72,10 @@ type target struct {
 	busy   bool // a probe is under way
 	tries  int
 	failed []engine.Probe // in a row, at most the last few
+	ailed  bool           // a probe of this era has failed
 	raised time.Time
+	nap    string // why the next probe counts as no failure; "" if it does
+	shaken bool   // the last one failed and didn't count
 
 	place int // in the heap; -1 if not in it
 }
@@ -84,6 +87,7 @@ func (t *target) update(now time.Time, p HealthPolicy) bool {
 		return false
 	}
 	t.era, t.since, t.tries, t.failed, t.raised = e, now, 0, nil, time.Time{}
+	t.nap, t.shaken, t.ailed = "", false, false
 	t.due = now.Add(t.delay(p))
 	return true
 }
@@ -100,7 +104,7 @@ func (t *target) delay(p HealthPolicy) time.Duration {
 	case settling:
 		return or(t.sandbox.Spec.App.MinUptime.D(), engine.DefaultMinUptime)
 	}
-	if t.era.watch == steady && len(t.failed) > 0 && len(t.failed) < failures {
+	if t.era.watch == steady && (t.shaken || len(t.failed) > 0 && len(t.failed) < failures) {
 		return p.scaled(probeAgain)
 	}
 	if t.tries == 0 && t.era.health != engine.Ready {
@@ -128,10 +132,16 @@ func (t *target) woke(gap time.Duration) {
 // record takes a result of the running era.
 func (t *target) record(now time.Time, r result) {
 	t.tries++
+	t.shaken = !r.skipped && !r.probe.OK && r.nap != ""
+	if t.nap == r.nap && !r.skipped {
+		t.nap = ""
+	}
+	t.ailed = t.ailed || !r.skipped && !r.probe.OK
 	switch {
 	case r.skipped:
 	case r.probe.OK:
 		t.failed, t.raised = nil, time.Time{}
+	case t.shaken:
 	default:
 		t.failed = keep(t.failed, r.probe)
 	}
@@ -153,6 +163,7 @@ type news struct {
 	reason string
 	// observed is the signal to raise, in words; "" for none.
 	observed string
+	kind     engine.SignalKind
 	probes   []engine.Probe
 }
 
@@ -161,12 +172,23 @@ type news struct {
 func (t target) judge(p HealthPolicy, now time.Time, probe engine.Probe) news {
 	if probe.OK {
 		switch {
+		case t.era.watch == broken && !t.fixed():
+			return news{}
 		case t.era.watch == broken:
 			return news{fire: engine.Recovered}
 		case t.era.health != engine.Ready:
 			return news{fire: engine.Passed}
 		}
 		return news{}
+	}
+	if t.nap != "" {
+		if t.era.watch != steady {
+			return news{}
+		}
+		return news{
+			kind: engine.WakeSignal, observed: fmt.Sprintf("%s; the first probe after it: %s", t.nap, probe.Detail),
+			probes: []engine.Probe{probe},
+		}
 	}
 	if !t.raised.IsZero() && now.Sub(t.raised) < p.scaled(raiseAgain) {
 		return news{}
@@ -176,14 +198,21 @@ func (t target) judge(p HealthPolicy, now time.Time, probe engine.Probe) news {
 	case starting:
 		limit := or(t.sandbox.Spec.App.StartTimeout.D(), engine.DefaultStartTimeout)
 		if now.Sub(t.since) >= limit {
-			return news{observed: fmt.Sprintf("not healthy within %s of its start: %s", limit, probe.Detail), probes: failed}
+			return news{kind: engine.HealthSignal, observed: fmt.Sprintf("not healthy within %s of its start: %s", limit, probe.Detail), probes: failed}
 		}
 	case steady:
 		if len(failed) >= failures {
-			return news{observed: fmt.Sprintf("%d failed probes in a row: %s", len(failed), probe.Detail), probes: failed}
+			return news{kind: engine.HealthSignal, observed: fmt.Sprintf("%d failed probes in a row: %s", len(failed), probe.Detail), probes: failed}
 		}
 	}
 	return news{}
+}
+
+// fixed reports whether something changed since a sandbox was given up: it was
+// started since, or didn't answer for a while. One that answered all along was
+// given up for another reason, which an answer says nothing about.
+func (t target) fixed() bool {
+	return t.ailed || t.app.Started.After(t.era.changed)
 }
 
 func or(d, otherwise time.Duration) time.Duration {

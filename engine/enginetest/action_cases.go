@@ -147,6 +147,7 @@ func unknownIDs(t *testing.T, s *suite) {
 			return err
 		},
 		"process":   func(ctx context.Context) error { _, err := s.Engine.ProcessByID(ctx, ps); return err },
+		"processes": func(ctx context.Context) error { _, err := s.Engine.ListProcesses(ctx, sb); return err },
 		"pipe":      func(ctx context.Context) error { _, err := s.Engine.Pipe(ctx, ps, 0); return err },
 		"directory": func(ctx context.Context) error { _, err := s.Engine.ReadDir(ctx, sb, ""); return err },
 		"file":      func(ctx context.Context) error { _, err := s.Engine.ReadFile(ctx, sb, "a"); return err },

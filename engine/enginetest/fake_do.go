@@ -162,7 +162,7 @@ func (f *Fake) startApp(by author, sb engine.Sandbox) {
 	p := f.snap.App(sb.ID)
 	if p.ID == "" {
 		p = engine.Process{ID: engine.ProcessID(engine.NewID(engine.ProcessPrefix)), Sandbox: sb.ID, Name: engine.AppName, Kind: engine.Supervised}
-		f.procs[p.ID] = &proc{}
+		f.procs[p.ID] = &proc{born: len(f.procs)}
 	}
 	log := &f.procs[p.ID].out
 	p.Command.Shell = sb.Spec.App.Command

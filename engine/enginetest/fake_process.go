@@ -3,7 +3,6 @@ package enginetest
 import (
 	"context"
 	"errors"
-	"io"
 	"iter"
 	"os"
 	"os/exec"
@@ -17,9 +16,11 @@ import (
 
 // proc is a process that was started; its row stays when it is over.
 type proc struct {
+	born     int // the how manieth
 	row      engine.Process
 	out, err output
-	input    io.WriteCloser
+	input    *os.File      // nil: it reads none
+	turn     chan struct{} // held while writing to input
 	cancel   context.CancelFunc
 	killed   bool
 }
@@ -80,17 +81,22 @@ func (f *Fake) spawn(by author, sb engine.Sandbox, b engine.Spawn, r *engine.Rec
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	p := &proc{cancel: cancel}
+	p := &proc{born: len(f.procs), cancel: cancel, turn: make(chan struct{}, 1)}
 	cmd.Stdout, cmd.Stderr = sink{f, &p.out}, sink{f, &p.err}
 	if b.Stdin {
-		var err error
-		if p.input, err = cmd.StdinPipe(); err != nil {
+		r, w, err := os.Pipe()
+		if err != nil {
 			cancel()
 			return err
 		}
+		defer r.Close()
+		cmd.Stdin, p.input = r, w
 	}
 	if err := cmd.Start(); err != nil {
 		cancel()
+		if p.input != nil {
+			_ = p.input.Close() // nothing was written
+		}
 		return engine.Errorf(engine.Invalid, "start: %w", err)
 	}
 	row := engine.Process{
@@ -111,6 +117,9 @@ func (f *Fake) spawn(by author, sb engine.Sandbox, b engine.Spawn, r *engine.Rec
 func (f *Fake) wait(ctx context.Context, cmd *exec.Cmd, p *proc) {
 	began := time.Now()
 	_ = cmd.Wait() // its state says it all
+	if p.input != nil {
+		_ = p.input.Close() // nobody reads it any more
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	exit := engine.Exit{Code: cmd.ProcessState.ExitCode(), At: now(), Uptime: engine.Duration(time.Since(began)), Killed: p.killed}
@@ -161,6 +170,29 @@ func (f *Fake) ProcessByID(_ context.Context, id engine.ProcessID) (engine.Proce
 		return engine.Process{}, err
 	}
 	return p.row, nil
+}
+
+// ListProcesses are a sandbox's processes, or all of the fleet's.
+func (f *Fake) ListProcesses(_ context.Context, id engine.SandboxID) ([]engine.Process, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if id != "" {
+		if _, err := f.sandbox(id); err != nil {
+			return nil, err
+		}
+	}
+	var found []*proc
+	for _, p := range f.procs {
+		if _, kept := f.snap.Sandboxes[p.row.Sandbox]; kept && (id == "" || p.row.Sandbox == id) {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b *proc) int { return a.born - b.born })
+	var list []engine.Process
+	for _, p := range found {
+		list = append(list, p.row)
+	}
+	return list, nil
 }
 
 // find is the process that a query means.
@@ -252,66 +284,4 @@ func pause(ctx context.Context, wake <-chan struct{}) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// Pipe is a command's stdout and stdin.
-func (f *Fake) Pipe(ctx context.Context, id engine.ProcessID, after engine.LogPosition) (engine.Pipe, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	p, err := f.process(id)
-	if err != nil {
-		return nil, err
-	}
-	if p.row.Kind != engine.Spawned {
-		return nil, engine.Errorf(engine.Invalid, "%s is supervised", p.row.Name)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	return &fakePipe{f: f, p: p, ctx: ctx, cancel: cancel, after: int(after)}, nil
-}
-
-type fakePipe struct {
-	f      *Fake
-	p      *proc
-	ctx    context.Context
-	cancel context.CancelFunc
-	after  int
-}
-
-func (p *fakePipe) Read(b []byte) (int, error) {
-	for {
-		p.f.mu.Lock()
-		o, wake := &p.p.out, p.f.wake
-		n := copy(b, o.data[min(p.after, len(o.data)):])
-		ended := o.ended
-		p.f.mu.Unlock()
-		p.after += n
-		switch {
-		case n > 0:
-			return n, nil
-		case ended:
-			return 0, io.EOF
-		}
-		if err := pause(p.ctx, wake); err != nil {
-			return 0, err
-		}
-	}
-}
-
-func (p *fakePipe) Write(b []byte) (int, error) {
-	if p.p.input == nil {
-		return 0, engine.Errorf(engine.Conflict, "the command's input is closed")
-	}
-	return p.p.input.Write(b)
-}
-
-func (p *fakePipe) CloseInput() error {
-	if p.p.input == nil {
-		return engine.Errorf(engine.Conflict, "the command's input is closed")
-	}
-	return p.p.input.Close()
-}
-
-func (p *fakePipe) Close() error {
-	p.cancel()
-	return nil
 }

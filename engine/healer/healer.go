@@ -27,9 +27,13 @@ type Healer struct {
 	Confined bool
 	Policy   Policy
 	// Restart restarts the app; it returns when it was started or couldn't be.
+	// Unless a run is open, its sandbox is starting from then on.
 	Restart func(ctx context.Context, id engine.SandboxID) error
 	// LogTail is the end, at most maxBytes, of what a process wrote since from.
 	LogTail func(ctx context.Context, id engine.ProcessID, from engine.LogPosition, maxBytes int) (string, error)
+	// Stuck is the last line of an app that says it is busy, "" if it doesn't:
+	// what a stalled app's repair must have changed. nil: nobody can tell.
+	Stuck func(app engine.Process) string
 	// Probe is one GET on a sandbox's health path.
 	Probe func(ctx context.Context, sb engine.Sandbox) engine.Probe
 	// Redact hides every secret that the engine knows; nil hides nothing.
@@ -41,13 +45,16 @@ type Healer struct {
 // in their rows: the next Run undoes what they did, and has their sandboxes
 // judged again.
 func (h *Healer) Run(ctx context.Context) error {
-	l := &loop{Healer: h, p: h.Policy.filled(), lanes: newLanes(), good: newSchedule()}
+	l := &loop{Healer: h, p: h.Policy.filled(), lanes: newLanes(), good: newSchedule(), restarts: newRestarts()}
 	if err := l.recover(ctx); err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return l.consume(ctx) })
 	g.Go(func() error { return l.keepGood(ctx) })
+	g.Go(func() error {
+		return l.followRestarts(ctx, func(do func() error) { g.Go(do) })
+	})
 	g.Go(func() error {
 		return l.startRuns(ctx, func(run engine.HealRun) {
 			g.Go(func() error { return l.heal(ctx, run) })
@@ -63,6 +70,8 @@ type loop struct {
 	lanes *lanes
 	good  *schedule
 	cut   interrupted // touched by recover and then by consume alone
+
+	restarts *restarts
 }
 
 // consume judges each event in the transaction that moves the cursor, and looks
@@ -100,7 +109,7 @@ func (l *loop) judgeEvent(tx *store.Tx, ev engine.Event) error {
 // judgeSignal judges a signal as the rows are now, not as they were when it
 // was raised.
 func (l *loop) judgeSignal(tx *store.Tx, sig engine.Signal) error {
-	past, err := tx.Signals(sig.Sandbox, tx.Now.Add(-max(l.p.FlapWindow, tx.Now.Sub(sig.At)+time.Second)))
+	past, err := tx.Signals(sig.Sandbox, tx.Now.Add(-max(l.p.FlapWindow, l.p.RestartAgain, tx.Now.Sub(sig.At)+time.Second)))
 	if err != nil {
 		return err
 	}
@@ -124,6 +133,11 @@ func (l *loop) judgeSignal(tx *store.Tx, sig engine.Signal) error {
 		}
 	}
 	v, quarantine := judge(tx.Now, l.p, sb, proc, past, runs, sig)
+	return l.answer(tx, sb, sig, v, quarantine)
+}
+
+// answer writes a verdict and does of it what can be done in a transaction.
+func (l *loop) answer(tx *store.Tx, sb engine.Sandbox, sig engine.Signal, v engine.Verdict, quarantine bool) error {
 	if quarantine {
 		if err := l.quarantine(tx, sb, v.Reason); err != nil {
 			return err
@@ -132,7 +146,7 @@ func (l *loop) judgeSignal(tx *store.Tx, sig engine.Signal) error {
 	if v.Action != engine.Repair {
 		return judged(tx, sig, v, "")
 	}
-	_, err = openRun(tx, sb, sig, v, l.redact(causeOf(sig)), actor)
+	_, err := openRun(tx, sb, sig, v, l.redact(causeOf(sig)), actor)
 	return err
 }
 
@@ -172,8 +186,12 @@ func ignoreGone(err error) error {
 // it matters: the event may be old.
 func (l *loop) notice(ctx context.Context, ev engine.Event) error {
 	id := ev.Body.Of()
+	l.restarts.look(id)
 	switch b := ev.Body.(type) {
-	case engine.SignalRaised, engine.SignalJudged, engine.HealStarted, engine.HealFinished:
+	case engine.SignalJudged:
+		l.restarts.note(b.Signal)
+		l.lanes.nudge()
+	case engine.SignalRaised, engine.HealStarted, engine.HealFinished:
 		l.lanes.nudge()
 	case engine.HealChanged:
 		if b.Run.Outcome != "" {

@@ -20,9 +20,16 @@ func Judge(now time.Time, p Policy, sb engine.Sandbox, proc engine.Process, past
 // judge also reports whether the sandbox is to be quarantined: broken without
 // another run, until an operator acts.
 func judge(now time.Time, p Policy, sb engine.Sandbox, proc engine.Process, past []engine.Signal, runs []engine.HealRun, sig engine.Signal) (v engine.Verdict, quarantine bool) {
+	return judgeBy(now, p, sb, runs, sig, func() (engine.VerdictAction, string) {
+		return weigh(now, p, sb, proc, past, sig)
+	})
+}
+
+// judgeBy is judge with another way to weigh what was seen.
+func judgeBy(now time.Time, p Policy, sb engine.Sandbox, runs []engine.HealRun, sig engine.Signal, weigh func() (engine.VerdictAction, string)) (v engine.Verdict, quarantine bool) {
 	action, reason := admit(now, sb, runs, sig)
 	if action == engine.Repair && sig.Kind != engine.HandSignal {
-		action, reason = weigh(now, p, sb, proc, past, sig)
+		action, reason = weigh()
 		if why := orElse(cancelled(sb, runs), flapping(now, p, runs)); why != "" && action == engine.Repair {
 			action, reason, quarantine = engine.Ignore, why, true
 		}
@@ -104,24 +111,11 @@ func weigh(now time.Time, p Policy, sb engine.Sandbox, proc engine.Process, past
 		}
 		return engine.Repair, reasonWith("the app runs and is not healthy", sig)
 	case engine.StalledSignal, engine.PressureSignal:
-		return engine.Repair, reasonWith(string(sig.Kind)+repeated(past, sig), sig)
+		return weighRestart(now, p, proc, past, sig)
 	case engine.WakeSignal:
 		return engine.Reconnect, "the host slept; probes decide what that broke"
 	}
 	return engine.Ignore, fmt.Sprintf("a signal of kind %q is unknown to this engine", sig.Kind)
-}
-
-func repeated(past []engine.Signal, sig engine.Signal) string {
-	n := 0
-	for _, s := range past {
-		if s.Kind == sig.Kind && s.ID < sig.ID {
-			n++
-		}
-	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d before it within the hour)", n)
 }
 
 func reasonWith(why string, sig engine.Signal) string {

@@ -15,7 +15,7 @@ type lanes struct {
 
 	mu     sync.Mutex
 	active map[engine.RunID]*active
-	held   map[engine.SandboxID]bool // their workspaces are being saved
+	held   map[engine.SandboxID]bool // being saved or restarted: no run starts on them
 }
 
 // active is a run that a goroutine works on.
@@ -56,7 +56,7 @@ func (l *lanes) of(id engine.SandboxID) *active {
 }
 
 // hold keeps runs from starting on a sandbox until release; ok is false if one
-// is at work.
+// is at work, or somebody else holds it.
 func (l *lanes) hold(id engine.SandboxID) (release func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,6 +64,9 @@ func (l *lanes) hold(id engine.SandboxID) (release func(), ok bool) {
 		if a.sandbox == id {
 			return nil, false
 		}
+	}
+	if l.held[id] {
+		return nil, false
 	}
 	l.held[id] = true
 	return func() {

@@ -61,6 +61,10 @@ func (h *heal) try(ctx, limited context.Context, n int, tried []string) (ending,
 		err := h.endAttempt(ctx, engine.Healed, cause, fix)
 		return ending{outcome: engine.Healed, fixedBy: "model", summary: fix}, "", err
 	}
+	ended := h.endWords(limited, told.Reason, modelErr)
+	if ended != "" {
+		why = ended + "; " + why
+	}
 	h.seen = append(h.seen, fmt.Sprintf("attempt %d (%s): %s", n, orElse(line(fix, maxCause), "no words"), line(why, maxCause)))
 	if end, over := h.over(limited, told.Reason, modelErr); over {
 		outcome := engine.NotHealed
@@ -76,8 +80,7 @@ func (h *heal) try(ctx, limited context.Context, n int, tried []string) (ending,
 		}
 		return end, "", err
 	}
-	reason := endWords(told.Reason, modelErr)
-	failed := fmt.Sprintf("What it said: %s\nHow it ended: %s\nWhy it failed: %s", orElse(line(told.Text, 2000), "nothing"), reason, why)
+	failed := fmt.Sprintf("What it said: %s\nHow it ended: %s\nWhy it failed: %s", orElse(line(told.Text, 2000), "nothing"), orElse(ended, string(told.Reason)), why)
 	return ending{}, failed, h.endAttempt(ctx, engine.NotHealed, cause, strings.TrimSpace(fix+"\nnot healed: "+why))
 }
 
@@ -141,8 +144,13 @@ func (h *heal) over(limited context.Context, reason agent.EndReason, err error) 
 	}
 	end := h.gaveUp("model unavailable: " + line(err.Error(), maxCause))
 	switch engine.AsCode(err) {
-	case engine.Unauthorized, engine.Forbidden:
-		end.next = "check the key: ANTHROPIC_API_KEY (or model.key in config.toml), then: sbx heal " + h.sb.Name
+	case engine.Unauthorized:
+		end.next = keyNext + h.sb.Name
+	case engine.Forbidden, engine.NotFound:
+		end.next = keyNext + h.sb.Name
+		if hint := engine.Hint(err); hint != "" {
+			end.next = line(hint, maxCause) + ", then: sbx heal " + h.sb.Name
+		}
 	case engine.Exhausted:
 		end.next = "raise the provider's spend limit or wait until it renews, then: sbx heal " + h.sb.Name
 	default:
@@ -151,21 +159,46 @@ func (h *heal) over(limited context.Context, reason agent.EndReason, err error) 
 	return end, true
 }
 
+const keyNext = "check the key: ANTHROPIC_API_KEY (or model.key in config.toml), then: sbx heal "
+
+// modelError is an error of the model itself, and not of what surrounds it.
+type modelError struct{ error }
+
+func (e *modelError) Unwrap() error { return e.error }
+
 // providerFault reports whether an error is the provider's or the account's,
 // and would meet the next attempt as well.
 func providerFault(err error) bool {
+	if of := (*modelError)(nil); !errors.As(err, &of) {
+		return false
+	}
 	switch engine.AsCode(err) {
-	case engine.Unauthorized, engine.Forbidden, engine.Exhausted, engine.Unavailable:
+	case engine.Unauthorized, engine.Forbidden, engine.NotFound, engine.Exhausted, engine.Unavailable:
 		return true
 	}
 	return false
 }
 
-func endWords(reason agent.EndReason, err error) string {
-	if err != nil {
+// endWords says how a conversation ended that the model did not end itself;
+// "" if it did, or if over tells it as the end of the whole run.
+func (h *heal) endWords(limited context.Context, reason agent.EndReason, err error) string {
+	switch {
+	case limited.Err() != nil, providerFault(err):
+		return ""
+	case err != nil:
 		return line(err.Error(), maxCause)
 	}
-	return string(reason)
+	switch reason {
+	case agent.OutOfSteps:
+		return fmt.Sprintf("out of steps: it may make %d calls", h.p.Steps)
+	case agent.Looping:
+		return "looping: it made the same call again and again"
+	case agent.CutShort:
+		return "cut short: its answers were longer than they may be"
+	case agent.Refused:
+		return "the model refused to go on"
+	}
+	return ""
 }
 
 // waiting shows that the provider is away, and that it is back.
@@ -190,6 +223,9 @@ type meter struct {
 
 func (m *meter) Reply(ctx context.Context, t agent.Transcript, tools []agent.Tool, partial func(string)) (agent.Turn, error) {
 	turn, err := m.Model.Reply(ctx, t, tools, partial)
+	if err != nil {
+		err = &modelError{err}
+	}
 	if turn.Spent == (engine.Spent{}) {
 		return turn, err
 	}

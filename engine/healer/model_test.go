@@ -38,6 +38,8 @@ func TestProvidersTroubleUsesUpNoAttempt(t *testing.T) {
 		{"a wrong key", engine.Errorf(engine.Unauthorized, "401: invalid x-api-key"), "check the key"},
 		{"a spend limit", engine.Errorf(engine.Exhausted, "spend limit reached"), "spend limit"},
 		{"a provider that is away", engine.Errorf(engine.Unavailable, "529: overloaded"), "when the provider answers again"},
+		{"a key that may not", engine.Errorf(engine.Forbidden, "403: not yours").WithHint("set another model.name"), "set another model.name, then: sbx heal api"},
+		{"no such model", engine.Errorf(engine.NotFound, "404: no such model").WithHint("set model.name"), "set model.name, then: sbx heal api"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -58,6 +60,38 @@ func TestProvidersTroubleUsesUpNoAttempt(t *testing.T) {
 				sb := view(r, func(tx *store.Tx) (engine.Sandbox, error) { return tx.Sandbox(id) })
 				if run.Attempt != 0 || !strings.HasPrefix(sb.Reason, "model unavailable: ") || !strings.Contains(run.Next, c.next) {
 					t.Errorf("attempt %d, reason %q, next %q", run.Attempt, sb.Reason, run.Next)
+				}
+			})
+		})
+	}
+}
+
+func TestEndThatTheModelDidNotChooseIsTold(t *testing.T) {
+	refusal := engine.Errorf(engine.Invalid, "the model refused the request: no such beta")
+	for _, c := range []struct{ name, words string }{
+		{"a refused request", refusal.Error()},
+		{"the same call again and again", "looping"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				id := r.sandbox("api", broken)
+				for range 50 {
+					if c.name == "a refused request" {
+						r.model.will(fails(refusal))
+					} else {
+						r.model.will(call("list", in{}))
+					}
+				}
+				r.start()
+				run := r.heal(id)
+				if run.Outcome != engine.NotHealed || run.Attempt != 3 || !strings.Contains(run.Summary, c.words) {
+					t.Errorf("after %d attempts %q: %s", run.Attempt, run.Outcome, run.Summary)
+				}
+				for _, a := range view(r, func(tx *store.Tx) ([]engine.Attempt, error) { return tx.Attempts(run.ID) })[1:] {
+					if !strings.Contains(a.Summary, c.words) {
+						t.Errorf("attempt %d does not say it: %s", a.Number, a.Summary)
+					}
 				}
 			})
 		})

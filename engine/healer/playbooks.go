@@ -55,8 +55,12 @@ func (h *heal) tryPlaybooks(ctx context.Context) (string, error) {
 }
 
 // works reports whether the sandbox looks healthy already: the fault may have
-// passed while the run was queued.
+// passed while the run was queued. An app that stalled or is short of memory
+// answered its probes all the while, so for those it proves nothing.
 func (h *heal) works(ev playbook.Evidence) bool {
+	if h.sig.Kind == engine.StalledSignal || h.sig.Kind == engine.PressureSignal {
+		return false
+	}
 	return ev.Process.State == engine.ProcessRunning && (h.sb.Spec.App.Health == "" || ev.Probe.OK)
 }
 

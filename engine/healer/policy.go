@@ -26,6 +26,12 @@ type Policy struct {
 	GoodAfter    time.Duration // 60 s of ready until a good checkpoint is made
 	CheckTimeout time.Duration // 5 min; of the spec's check
 
+	// An app that a verdict restarted has RestartHealthy to be healthy, or its
+	// start timeout if that is longer. The same trouble again within
+	// RestartAgain calls for a repair.
+	RestartHealthy time.Duration // 60 s
+	RestartAgain   time.Duration // 10 min
+
 	// The tools' limits. They are not scaled: commands take what they take.
 	RunTimeout     time.Duration // 120 s, where a call names none
 	RunTimeoutMax  time.Duration // 10 min
@@ -83,6 +89,8 @@ func (p Policy) filled() Policy {
 	p.scaled(&p.PollEvery, 500*time.Millisecond)
 	p.scaled(&p.RestartWait, 30*time.Second)
 	p.scaled(&p.GoodAfter, 60*time.Second)
+	p.scaled(&p.RestartHealthy, 60*time.Second)
+	p.scaled(&p.RestartAgain, 10*time.Minute)
 	return p
 }
 

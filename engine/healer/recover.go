@@ -188,6 +188,9 @@ func (l *loop) settle(tx *store.Tx) error {
 		if err := l.settleOne(tx, sb); err != nil {
 			return err
 		}
+		if err := l.recallRestart(tx, sb); err != nil {
+			return err
+		}
 	}
 	return nil
 }

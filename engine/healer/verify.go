@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -64,6 +65,9 @@ func (h *heal) prove(ctx context.Context, patience time.Duration) (string, error
 			return "healthy at first, then " + why, nil
 		}
 	}
+	if why, err := h.awaitProgress(ctx); why != "" || err != nil {
+		return why, err
+	}
 	if why, err := h.check(ctx); why != "" || err != nil {
 		return why, err
 	}
@@ -119,6 +123,34 @@ func (h *heal) unhealthy(ctx context.Context) string {
 		return ""
 	}
 	return "GET " + h.sb.Spec.App.Health + ": " + line(p.Detail, maxCause)
+}
+
+// awaitProgress is what verification asks of an app that had stalled: its log
+// must not stop there again. It has the time that a start has.
+func (h *heal) awaitProgress(ctx context.Context) (string, error) {
+	if h.Stuck == nil || h.sig.Kind != engine.StalledSignal {
+		return "", nil
+	}
+	for until := time.Now().Add(h.p.RestartWait); ; {
+		now, err := h.processes(ctx)
+		if err != nil {
+			return "", err
+		}
+		app := slices.IndexFunc(now, func(p engine.Process) bool { return p.Name == engine.AppName })
+		if app < 0 {
+			return "", nil
+		}
+		line := h.Stuck(now[app])
+		switch {
+		case line == "":
+			return "", nil
+		case !time.Now().Before(until):
+			return fmt.Sprintf("it answers, and its log stops again: %q", h.redact(line)), nil
+		}
+		if err := pause(ctx, h.p.PollEvery); err != nil {
+			return "", err
+		}
+	}
 }
 
 // processes are the supervised ones that should run, as their rows are now.

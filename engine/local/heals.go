@@ -9,8 +9,31 @@ import (
 	"sbx/store"
 )
 
+// stall notices logs that stopped; the healer asks it whether one still does.
+func (e *Engine) stall() *detect.Stall {
+	return &detect.Stall{
+		Store: e.store, Line: e.logs.LastLine, Policy: e.cfg.Stall, Log: e.cfg.Log,
+		End: func(id engine.ProcessID) (engine.LogPosition, error) {
+			_, end, err := e.logs.Bounds(id, engine.Stdout)
+			return end, err
+		},
+	}
+}
+
+// detectors are those of the signals that no process raises itself.
+func (e *Engine) detectors(stall *detect.Stall) []component {
+	health := &detect.Health{
+		Store: e.store, Box: e.cfg.Driver.Attach, Policy: e.cfg.Health, Report: e.gauges.probed, Stuck: stall.Stuck, Log: e.cfg.Log,
+	}
+	pressure := &detect.Pressure{Store: e.store, Box: e.cfg.Driver.Attach, Policy: e.cfg.Pressure, Log: e.cfg.Log}
+	wake := &detect.Wake{Policy: e.cfg.Wake, Drop: e.cfg.DropIdle, Probe: health.Woke, Log: e.cfg.Log}
+	return []component{
+		{"health", health.Run}, {"stalls", stall.Run}, {"pressure", pressure.Run}, {"wake", wake.Run},
+	}
+}
+
 // healer is the healer of this engine, with what it needs of the others.
-func (e *Engine) healer() *healer.Healer {
+func (e *Engine) healer(stall *detect.Stall) *healer.Healer {
 	iso := e.cfg.Driver.Isolation()
 	return &healer.Healer{
 		Store:    e.store,
@@ -22,6 +45,7 @@ func (e *Engine) healer() *healer.Healer {
 		Restart:  e.restartAndWait,
 		LogTail:  e.logTail,
 		Probe:    e.probe,
+		Stuck:    stall.Stuck,
 		Redact:   e.cfg.Redact,
 		Log:      e.cfg.Log,
 	}
@@ -69,6 +93,18 @@ func (e *Engine) restartAndWait(ctx context.Context, id engine.SandboxID) error 
 	)
 	err := e.store.Update(ctx, func(tx *store.Tx) (err error) {
 		tx.By = engine.Actor{Kind: engine.ActorHealer}
+		sb, err := tx.Sandbox(id)
+		switch {
+		case err != nil:
+			return err
+		case sb.Wanted != engine.Up: // somebody stopped it meanwhile: that counts
+			return engine.Errorf(engine.Conflict, "%s is being stopped", sb.Name)
+		case sb.Health == engine.Ready || sb.Health == engine.Unknown:
+			// In this commit: no probe of what is being stopped makes it ready.
+			if err := restarted(tx, sb); err != nil {
+				return err
+			}
+		}
 		if app, err = wantRestart(tx, id, engine.AppName); err != nil {
 			return err
 		}

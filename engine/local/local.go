@@ -46,8 +46,14 @@ type Config struct {
 	Store        store.Options
 	Process      process.Policy
 	Health       detect.HealthPolicy
+	Stall        detect.StallPolicy
+	Pressure     detect.PressurePolicy
+	Wake         detect.WakePolicy
 	Heal         healer.Policy
 	Pool         pool.Policy
+	// DropIdle closes idle connections to the world after the host slept: they
+	// lead nowhere any more. nil: there are none to close.
+	DropIdle func()
 	// Redact hides every secret that the engine knows.
 	Redact func(string) string
 	Log    *slog.Logger
@@ -130,20 +136,15 @@ func (e *Engine) startParts() {
 	e.start("processes", 10*time.Second, component{"supervisor", e.procs.Run})
 
 	pl := &pool.Pool{
-		Store: e.store, Driver: e.cfg.Driver, Template: e.unpack, Forget: e.logs.Remove,
+		Store: e.store, Driver: e.cfg.Driver, Template: e.unpack, Forget: e.logs.Remove, EndLog: e.logs.End,
 		Policy: e.cfg.Pool, Log: e.cfg.Log,
 	}
 	e.start("pool", 5*time.Second, component{"pool", pl.Run})
 
-	hl := e.healer()
-	health := &detect.Health{
-		Store: e.store, Box: e.cfg.Driver.Attach, Policy: e.cfg.Health, Report: e.gauges.probed, Log: e.cfg.Log,
-	}
+	stall := e.stall()
+	hl := e.healer(stall)
 	e.start("healer", 5*time.Second, component{"healer", hl.Run})
-	e.start("detectors", 2*time.Second,
-		component{"health", health.Run},
-		component{"pruning", e.prune},
-	)
+	e.start("detectors", 2*time.Second, append(e.detectors(stall), component{"pruning", e.prune})...)
 }
 
 func (e *Engine) sayAbout() engine.About {

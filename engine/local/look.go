@@ -73,12 +73,23 @@ func (l *Looker) Snapshot(ctx context.Context) (*engine.Snapshot, error) {
 		}
 	}
 	for id, p := range s.Processes {
-		if p.State.Alive() || p.State == engine.ProcessBackoff {
-			p.State, p.PID = engine.ProcessStopped, 0
-			s.Processes[id] = p
-		}
+		s.Processes[id] = atRest(p)
 	}
 	return s, nil
+}
+
+// atRest is a process without an engine: whatever its row may say, it is over.
+func atRest(p engine.Process) engine.Process {
+	switch {
+	case p.State.Over():
+		return p
+	case p.Kind == engine.Spawned:
+		p.State, p.Reason = engine.ProcessExited, "no engine is running"
+	default:
+		p.State = engine.ProcessStopped
+	}
+	p.PID = 0
+	return p
 }
 
 // Events yields what the journal has, then ends: nothing more will come.
@@ -157,10 +168,26 @@ func (l *Looker) ProcessByID(ctx context.Context, id engine.ProcessID) (p engine
 		p, err = tx.Process(id)
 		return err
 	})
-	return p, err
+	return atRest(p), err
 }
 
-// Logs yields what was written; following ends at the end.
+// ListProcesses are the processes as they were last seen.
+func (l *Looker) ListProcesses(ctx context.Context, id engine.SandboxID) ([]engine.Process, error) {
+	switch {
+	case l.store == nil && id == "":
+		return nil, nil
+	case l.store == nil:
+		return nil, engine.Errorf(engine.NotFound, "no sandbox %s", id)
+	}
+	list, err := listProcesses(ctx, l.store, id)
+	for i, p := range list {
+		list[i] = atRest(p)
+	}
+	return list, err
+}
+
+// Logs yields what was written. Following ends there, saying that nobody
+// writes more.
 func (l *Looker) Logs(ctx context.Context, q engine.LogQuery) iter.Seq2[engine.LogLine, error] {
 	if l.store == nil || l.logs == nil {
 		return func(yield func(engine.LogLine, error) bool) {
@@ -168,8 +195,18 @@ func (l *Looker) Logs(ctx context.Context, q engine.LogQuery) iter.Seq2[engine.L
 		}
 	}
 	e := &Engine{store: l.store, logs: l.logs}
+	follow := q.Follow
 	q.Follow = false
-	return e.Logs(ctx, q)
+	return func(yield func(engine.LogLine, error) bool) {
+		for line, err := range e.Logs(ctx, q) {
+			if !yield(line, err) || err != nil {
+				return
+			}
+		}
+		if follow {
+			yield(engine.LogLine{}, errNotRunning)
+		}
+	}
 }
 
 // Pipe needs an engine.

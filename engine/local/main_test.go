@@ -45,7 +45,8 @@ func config(tb testing.TB, dir, isolation string) Config {
 	return Config{
 		Dir: dir, Version: "test", Actor: engine.Actor{Kind: engine.ActorScript, Name: "tester"},
 		Driver: drv, NoModel: "no model in tests", Process: process.DefaultPolicy(),
-		Health: health, Heal: healer.Policy{Scale: scale}, Pool: pool.DefaultPolicy(), Log: log,
+		Health: health, Stall: detect.StallPolicy{Scale: scale}, Pressure: detect.PressurePolicy{Scale: scale},
+		Wake: detect.WakePolicy{Scale: scale}, Heal: healer.Policy{Scale: scale}, Pool: pool.DefaultPolicy(), Log: log,
 	}
 }
 

@@ -97,8 +97,12 @@ func readSmall(dir, name string) ([]byte, error) {
 // fromGit can't look into a repository before it is cloned: it needs a spec.
 func fromGit(b engine.CreateSandbox) (found, error) {
 	f := found{origin: b.Origin, base: strings.TrimSuffix(filepath.Base(b.Origin.Ref), ".git")}
+	if b.SpecTOML == "" {
+		return f, engine.Errorf(engine.Invalid, "a repository's own %s can't be read before it is cloned", specFile).
+			WithHint("pass it with --spec FILE, or clone it yourself and use --from DIR")
+	}
 	var err error
-	f.spec, err = readSpec(b, func() ([]byte, error) { return nil, fs.ErrNotExist }, b.Origin.Ref)
+	f.spec, err = readSpec(b, nil, b.Origin.Ref)
 	return f, err
 }
 

@@ -101,6 +101,38 @@ func (e *Engine) ProcessByID(ctx context.Context, id engine.ProcessID) (p engine
 	return p, err
 }
 
+// ListProcesses are a sandbox's processes, or all of the fleet's.
+func (e *Engine) ListProcesses(ctx context.Context, id engine.SandboxID) ([]engine.Process, error) {
+	return listProcesses(ctx, e.store, id)
+}
+
+func listProcesses(ctx context.Context, st *store.Store, id engine.SandboxID) (list []engine.Process, err error) {
+	err = st.View(ctx, func(tx *store.Tx) error {
+		sandboxes, err := someSandboxes(tx, id)
+		if err != nil {
+			return err
+		}
+		for _, sb := range sandboxes {
+			procs, err := tx.ProcessesOf(sb.ID)
+			if err != nil {
+				return err
+			}
+			list = append(list, procs...)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// someSandboxes is one sandbox, or all if id is "".
+func someSandboxes(tx *store.Tx, id engine.SandboxID) ([]engine.Sandbox, error) {
+	if id == "" {
+		return tx.Sandboxes()
+	}
+	sb, err := tx.Sandbox(id)
+	return []engine.Sandbox{sb}, err
+}
+
 // Logs yields the lines of one process.
 func (e *Engine) Logs(ctx context.Context, q engine.LogQuery) iter.Seq2[engine.LogLine, error] {
 	return func(yield func(engine.LogLine, error) bool) {

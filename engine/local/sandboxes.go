@@ -12,12 +12,16 @@ import (
 )
 
 // create checks everything that can be refused before anything is made: the
-// name, the origin and its spec. The place in the pool is reserved with the row.
+// name, the owner, the origin and its spec. The place in the pool is reserved with the row.
 func (e *Engine) create(ctx context.Context, b engine.CreateSandbox) (effect, error) {
 	if b.Name != "" {
+		b.Name = engine.PlainName(b.Name)
 		if err := engine.CheckName(b.Name); err != nil {
 			return nil, err
 		}
+	}
+	if err := engine.CheckOwner(b.Owner); err != nil {
+		return nil, err
 	}
 	if err := checkLabels(b.Labels); err != nil {
 		return nil, err

@@ -34,6 +34,8 @@ type actor struct {
 	again     bool               // something was told since the last look
 	interrupt context.CancelFunc // ends the wait for the exit
 	proc      driver.Proc        // that lives
+	input     *Input             // of proc; nil if it has none
+	exited    bool               // there was a proc
 
 	// The goroutine's own.
 	asked time.Time // the last start that somebody asked for
@@ -256,12 +258,6 @@ func (a *actor) grace() time.Duration {
 		return a.plan.spec.StopGrace.D()
 	}
 	return a.s.policy.SpawnGrace
-}
-
-func (a *actor) clear() {
-	a.s.mu.Lock()
-	defer a.s.mu.Unlock()
-	a.proc = nil
 }
 
 func (a *actor) complain(doing string, err error) {

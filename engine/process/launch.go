@@ -198,7 +198,7 @@ func (a *actor) launch(last context.Context) life {
 		return l
 	}
 	a.s.mu.Lock()
-	a.proc = l.proc
+	a.begun(l.proc)
 	a.s.mu.Unlock()
 	return l
 }

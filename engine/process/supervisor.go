@@ -13,7 +13,6 @@ package process
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -208,24 +207,6 @@ func (s *Supervisor) unhold(id engine.SandboxID) {
 			delete(s.held, ps)
 		}
 	}
-}
-
-// Input is the stdin of a live command that was spawned with one.
-func (s *Supervisor) Input(id engine.ProcessID) (io.WriteCloser, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.actors[id]
-	switch {
-	case a == nil:
-		return nil, engine.Errorf(engine.Conflict, "process %s has exited", id)
-	case a.proc == nil:
-		return nil, engine.Errorf(engine.Unavailable, "process %s is not running yet", id).After(50 * time.Millisecond)
-	}
-	in := a.proc.Input()
-	if in == nil {
-		return nil, engine.Errorf(engine.Conflict, "process %s reads no input", id).WithHint("spawn it with stdin")
-	}
-	return in, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -79,14 +79,6 @@ func (s *Server) sample(ctx context.Context) (engine.Gauges, error) {
 	return engine.Gauges{}, engine.Errorf(engine.Unavailable, "the engine has no gauges")
 }
 
-func (s *Server) process(c *call) error {
-	p, err := s.Engine.ProcessByID(c.r.Context(), engine.ProcessID(c.r.PathValue("id")))
-	if err != nil {
-		return err
-	}
-	return c.reply(p)
-}
-
 func (s *Server) checkpoints(c *call) error {
 	list, err := s.Engine.Checkpoints(c.r.Context(), c.sandbox())
 	if err != nil {

@@ -31,13 +31,22 @@ func New(set *style.Set, width int) *Pen { return On(set, style.Plain, width) }
 
 // On is a pen for a row that lies on a ground.
 func On(set *style.Set, g style.Ground, width int) *Pen {
-	p := &Pen{set: set, ground: g, width: max(0, width), left: max(0, width)}
+	p := &Pen{set: set, width: max(0, width)}
+	return p.Again(g)
+}
+
+// Again begins another row of the same width with a pen whose row was taken.
+func (p *Pen) Again(g style.Ground) *Pen {
+	p.ground, p.left, p.open = g, p.width, ""
+	p.b = strings.Builder{}
 	p.b.Grow(3*p.width + 128) // its text and its colours
 	return p
 }
 
-// Spark is the bar of a chart for a share in per cent.
-func (p *Pen) Spark(percent uint8) string { return p.set.Spark(int(percent) * 8 / 101) }
+// Bars writes n bars of a chart for a share in per cent.
+func (p *Pen) Bars(role themes.Role, n int, percent uint8) *Pen {
+	return p.Rule(role, p.set.Spark(int(percent)*8/101), n)
+}
 
 // Left is how many cells are free.
 func (p *Pen) Left() int { return p.left }

@@ -21,8 +21,8 @@ import (
 
 const (
 	keyHint   = "set ANTHROPIC_API_KEY or model.key"
-	urlHint   = "is it running, and is model.url right?"
-	proxyHint = "is there a proxy in between, and is model.url right?"
+	urlHint   = "is it running, and is model.base_url right?"
+	proxyHint = "is there a proxy in between, and is model.base_url right?"
 )
 
 // classify gives an error of the SDK the engine's code, words and hint.
@@ -40,7 +40,7 @@ func (m *Model) classify(err error) error {
 		return engine.Errorf(engine.Unavailable, "%s", quiet.words)
 	case errors.As(err, &moved):
 		return engine.Errorf(engine.Invalid, "%s redirects to %q", m.url.Redacted(), clip(moved.to)).
-			WithHint("set model.url to where the model server is")
+			WithHint("set model.base_url to where the model server is")
 	case errors.As(err, &page):
 		return engine.Errorf(engine.Unavailable, "%s answered with %s instead of a model's words", m.url.Redacted(), named(page.kind)).
 			WithHint(proxyHint)

@@ -145,7 +145,7 @@ func parseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(s))
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, engine.Errorf(engine.Invalid, "%q is not the address of a model server", s).
-			WithHint("set model.url as in %s", DefaultURL)
+			WithHint("set model.base_url as in %s", DefaultURL)
 	}
 	// Many write the version into the address; the path is ours to add.
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1")
