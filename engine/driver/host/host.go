@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
@@ -55,7 +56,7 @@ type Host struct {
 
 	mu    sync.Mutex
 	boxes map[engine.SandboxID]*box
-	port  int // where FreePort looks next
+	port  int // where FreePort looks next; engines of one host begin at different places
 	uid   int // the next to be tried
 }
 
@@ -119,6 +120,7 @@ func (h *Host) openDir() error {
 	h.cfg.Dir = dir
 	sum := sha256.Sum256([]byte(dir))
 	h.tag = hex.EncodeToString(sum[:6])
+	h.port += int(binary.BigEndian.Uint32(sum[6:]) % uint32(h.cfg.PortRange[1]-h.cfg.PortRange[0]+1))
 	return nil
 }
 
