@@ -127,7 +127,7 @@ func TestWhatIsNoPressure(t *testing.T) {
 				id := f.add("web", c.change)
 				_, stop := f.pressed(PressurePolicy{}, c.usage)
 				defer stop()
-				time.Sleep(10 * time.Minute)
+				time.Sleep(3 * time.Minute)
 				if list := f.signals(id); len(list) != 0 {
 					t.Errorf("raised %+v", list)
 				}

@@ -138,7 +138,7 @@ func TestWhatIsNoStall(t *testing.T) {
 				logs, stop := f.stalls(StallPolicy{})
 				defer stop()
 				logs.write(id, c.line)
-				time.Sleep(10 * time.Minute)
+				time.Sleep(2 * time.Minute)
 				if list := f.signals(id); len(list) != 0 {
 					t.Errorf("raised %+v", list)
 				}
@@ -200,7 +200,7 @@ func TestQuietLogsAreNotRead(t *testing.T) {
 		id := f.add("web", ready)
 		logs, stop := f.stalls(StallPolicy{})
 		logs.write(id, "listening on 3000")
-		time.Sleep(time.Hour)
+		time.Sleep(5 * time.Minute)
 		stop()
 		if logs.asked != 0 {
 			t.Errorf("the end of a quiet log was looked for %d times", logs.asked)

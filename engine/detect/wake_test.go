@@ -27,7 +27,7 @@ func TestASuspendedHostIsAWakeAndDropsConnectionsFirst(t *testing.T) {
 			Probe:     func(why string) { did = append(did, why) },
 		}
 		stop := f.goRun(w.Run)
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		host.sleepFor(14 * time.Second)
 		time.Sleep(time.Minute)
 		synctest.Wait()

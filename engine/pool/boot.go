@@ -24,16 +24,27 @@ func (p *Pool) boot(ctx context.Context, sb engine.Sandbox) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return p.Store.Update(ctx, func(tx *store.Tx) error {
+	var cut []engine.ProcessID
+	err2 := p.Store.Update(ctx, func(tx *store.Tx) error {
 		now, err2 := tx.Sandbox(sb.ID)
 		if err2 != nil || now.State != engine.Warming || now.Wanted != engine.Up {
 			return ignoreConflict(err2) // wanted otherwise meanwhile: the next look sees to it
 		}
 		if err != nil {
-			return bootFailed(tx, now, err)
+			cut, err2 = bootFailed(tx, now, err)
+			return err2
 		}
 		return p.booted(tx, now)
 	})
+	if err2 != nil {
+		return err2
+	}
+	for _, id := range cut {
+		if err := p.EndLog(id); err != nil {
+			p.Log.Warn("pool: ending the log of a command that can't run", "process", id, "err", err)
+		}
+	}
+	return nil
 }
 
 func (p *Pool) makeBox(ctx context.Context, sb engine.Sandbox) error {
@@ -65,34 +76,40 @@ func (p *Pool) booted(tx *store.Tx, sb engine.Sandbox) error {
 	return WantProcesses(tx, sb)
 }
 
-func bootFailed(tx *store.Tx, sb engine.Sandbox, cause error) error {
+// bootFailed makes the sandbox cold and returns the commands that had waited
+// for this start and now can't run.
+func bootFailed(tx *store.Tx, sb engine.Sandbox, cause error) (cut []engine.ProcessID, err error) {
 	if _, err := tx.Fire(sb.ID, engine.BootFailed); err != nil {
-		return err
+		return nil, err
 	}
-	sb, err := tx.Sandbox(sb.ID)
-	if err != nil {
-		return err
+	if sb, err = tx.Sandbox(sb.ID); err != nil {
+		return nil, err
 	}
 	// Not tried again by itself: a template that can't boot would be tried for ever.
 	sb.Wanted = engine.Down
 	sb.Reason = fmt.Sprintf("could not be started: %v", cause)
+	if hint := engine.Hint(cause); hint != "" {
+		sb.Reason += ": " + hint
+	}
 	if err := tx.PutSandbox(&sb); err != nil {
-		return err
+		return nil, err
 	}
-	spawned, err := tx.ProcessesOf(sb.ID)
+	procs, err := tx.ProcessesOf(sb.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, ps := range spawned { // a command that waited for this start can't run
-		if ps.Kind == engine.Spawned && !ps.State.Over() {
-			ps.Wanted, ps.State = engine.WantStopped, engine.ProcessExited
-			ps.Exit = &engine.Exit{Code: engine.ExitNotExecutable, Error: sb.Reason, At: tx.Now}
-			if err := tx.PutProcess(ps); err != nil {
-				return err
-			}
+	for _, ps := range procs {
+		if ps.Kind != engine.Spawned || ps.State.Over() {
+			continue
 		}
+		ps.Wanted, ps.State = engine.WantStopped, engine.ProcessExited
+		ps.Exit = &engine.Exit{Code: engine.ExitNotExecutable, Error: sb.Reason, At: tx.Now}
+		if err := tx.PutProcess(ps); err != nil {
+			return nil, err
+		}
+		cut = append(cut, ps.ID)
 	}
-	return nil
+	return cut, nil
 }
 
 // WantProcesses makes the rows of a sandbox's supervised processes and wants

@@ -42,6 +42,9 @@ type Pool struct {
 	Template func(name string) (func(driver.FileWriter) error, error)
 	// Forget deletes what is kept of a process outside the store: its logs.
 	Forget func(engine.ProcessID) error
+	// EndLog marks the log of a command that will never run as complete, so
+	// that nobody waits for more.
+	EndLog func(engine.ProcessID) error
 	Policy Policy
 	Log    *slog.Logger
 

@@ -23,7 +23,8 @@ type boxes struct {
 	destroyed map[engine.SandboxID]int
 	at, most  int // boots under way
 	refuse    error
-	stubborn  int // destroys that fail first
+	stubborn  int                // destroys that fail first
+	ended     []engine.ProcessID // whose logs were marked as complete
 }
 
 func (d *boxes) Isolation() engine.Isolation { return engine.Isolation{Name: "counted"} }
@@ -81,6 +82,7 @@ func poolTest(t *testing.T, fn func(t *testing.T, p *Pool, d *boxes)) {
 		d := &boxes{booted: map[engine.SandboxID]int{}, destroyed: map[engine.SandboxID]int{}}
 		p := &Pool{
 			Store: st, Driver: d, Forget: func(engine.ProcessID) error { return nil },
+			EndLog: func(id engine.ProcessID) error { d.ended = append(d.ended, id); return nil },
 			Policy: DefaultPolicy(), Log: slog.New(slog.DiscardHandler),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -196,6 +198,9 @@ func TestWhatCannotBootIsColdWithTheReasonAndNotTriedForEver(t *testing.T) {
 		}
 		if len(procs) != 1 || procs[0].State != engine.ProcessExited || procs[0].Exit == nil || procs[0].Exit.Code == 0 {
 			t.Errorf("the command that waited for the start is %+v, want it over", procs)
+		}
+		if len(d.ended) != 1 || d.ended[0] != command.ID {
+			t.Errorf("logs that were ended: %v; who follows the command's waits for ever", d.ended)
 		}
 	})
 }
