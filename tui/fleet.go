@@ -70,7 +70,7 @@ func (f *fleet) ShortHelp() []key.Binding {
 	if f.Typing() {
 		return []key.Binding{bind("Enter", "keep"), bind("Esc", "clear")}
 	}
-	return []key.Binding{k.Open, bind("/", "filter"), k.Mark, k.Problem, k.Healer, k.Logs, bind(":", "commands"), k.Sort, k.Inspect, k.Quit}
+	return []key.Binding{k.Open, bind("/", "filter"), k.Mark, k.Problem, k.Healer, k.Logs, bind(":", "commands"), k.Sort, k.Inspect, as(k.Quit, "quit")}
 }
 
 // FullHelp are the keys of the help.

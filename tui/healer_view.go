@@ -116,6 +116,9 @@ func (h *healer) brief(r engine.HealRun) string {
 		p.Put(themes.HealthHealing, h.w.spinner()+" ")
 	}
 	tail := h.took(r)
+	if !r.Open() {
+		tail = string(r.Outcome) + " " + tail
+	}
 	if c := cost(r.Spent); c != "" {
 		tail += " · " + c
 	}
@@ -221,8 +224,12 @@ func (h *healer) part(p *panel, r engine.HealRun, a engine.Attempt) {
 	}
 	p.add(line().Cell(themes.Muted, clock(a.Started), 10).Put(role, glyph+" "+attemptName(a.Number)).Gap(2).Put(themes.Muted, took))
 	three := func(name string, role themes.Role, text string) {
-		if text != "" {
-			p.add(line().Gap(2).Cell(themes.Muted, name, 8).Put(role, text))
+		if text == "" {
+			return
+		}
+		for _, l := range draw.Wrap(text, p.width-12, 2) {
+			p.add(line().Gap(2).Cell(themes.Muted, name, 8).Put(role, l))
+			name = ""
 		}
 	}
 	three("why:", themes.Text, oneLine(a.Why))
@@ -246,14 +253,17 @@ func (h *healer) did(a engine.Attempt) string {
 	for _, s := range steps {
 		if s.Attempt == a.Number && s.Diff != "" {
 			x, y := diffCount(s.Diff)
-			n, add, del, last = n+1, add+x, del+y, s.Argument
+			n, add, del, last = n+1, add+x, del+y, "edit "+s.Argument
+			if s.Kind == engine.StepPlaybook {
+				last = s.Name
+			}
 		}
 	}
 	switch n {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("edit %s +%d −%d", last, add, del)
+		return fmt.Sprintf("%s +%d −%d", last, add, del)
 	}
 	return fmt.Sprintf("%d edits +%d −%d", n, add, del)
 }
@@ -294,7 +304,7 @@ func (h *healer) result(p *panel, r engine.HealRun) {
 	if r.FixedBy != "" {
 		p.fact("fixed by", themes.Text, r.FixedBy)
 	}
-	p.fact("commit", themes.Text, first(r.Commit, r.NotCommitted))
+	p.fact("commit", themes.Text, commitWords(r))
 	for _, path := range r.Changed {
 		p.add(p.pen().Gap(1).Put(themes.Warning, "M ").Put(themes.Text, path))
 	}

@@ -147,9 +147,19 @@ func (p *panel) facts(sb engine.Sandbox) {
 		if r.Open() {
 			role = themes.Warning
 		}
-		p.fact("attempt", role, fmt.Sprintf("%s %d of %d · %s", attemptBar(w.glyphs, r.Attempt, r.MaxAttempts),
-			r.Attempt, r.MaxAttempts, first(price(r.Spent), "no cost")))
+		p.fact("attempt", role, w.attemptWords(r))
 	}
+}
+
+// attemptWords say at which attempt a run is.
+func (w *world) attemptWords(r engine.HealRun) string {
+	switch {
+	case r.Attempt > 0:
+		return fmt.Sprintf("%s %d of %d · %s", attemptBar(w.glyphs, r.Attempt, r.MaxAttempts), r.Attempt, r.MaxAttempts, first(price(r.Spent), "no cost"))
+	case w.snap.About.Model == "":
+		return "playbooks"
+	}
+	return "playbooks, then up to " + plural(r.MaxAttempts, "attempt")
 }
 
 // long is a fact that may take two lines.
@@ -178,7 +188,15 @@ func (p *panel) ended(r engine.HealRun) {
 	if r.FixedBy != "" {
 		p.fact("fixed by", themes.Text, r.FixedBy)
 	}
-	p.fact("commit", themes.Text, first(r.Commit, r.NotCommitted))
+	p.fact("commit", themes.Text, commitWords(r))
+}
+
+// commitWords are the commit that holds a fix, or why there is none.
+func commitWords(r engine.HealRun) string {
+	if r.Commit == "" && r.NotCommitted != "" {
+		return "none: " + r.NotCommitted
+	}
+	return r.Commit
 }
 
 // use are cpu, memory and the last line of the log.
@@ -227,6 +245,9 @@ func (p *panel) probes(sb engine.Sandbox) {
 		return
 	}
 	pen := p.pen().Gap(1).Cell(themes.Muted, "probe", 9)
+	if sb.Health == engine.Ready && !t.probes[len(t.probes)-1] {
+		detail = "before it was healed" // the healer has probed since, and it answered
+	}
 	p.add(probeMarks(p.w, pen, t.probes).Gap(2).Put(themes.Muted, detail))
 }
 

@@ -17,7 +17,7 @@ import (
 
 // terminal is a real one: a program on its one side, a reader on the other.
 type terminal struct {
-	t        *testing.T
+	t        testing.TB
 	tty, far *os.File
 
 	mu   sync.Mutex
@@ -25,7 +25,7 @@ type terminal struct {
 	wake chan struct{}
 }
 
-func newTerminal(t *testing.T) *terminal {
+func newTerminal(t testing.TB) *terminal {
 	far, tty, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)

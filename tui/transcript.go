@@ -155,7 +155,7 @@ func (p stepPainter) head(s engine.Step, open bool, ground style.Ground) string 
 	}
 	tail, tailRole := p.result(s)
 	room := pen.Left() - draw.Width(tail) - 2
-	if s.Kind != engine.StepNote { // a note is a sentence, not a name in a column
+	if s.Kind == engine.StepTool { // others have sentences, not names in a column
 		room = min(room, max(44, p.width/2-18))
 	}
 	pen.Cell(themes.Text, argument, room).Gap(1)
@@ -201,17 +201,21 @@ func diffCount(diff string) (add, del int) {
 // diff are the lines of a unified diff, numbered.
 func (p stepPainter) diff(diff string) []string {
 	var out []string
-	from, to := 0, 0
+	from, to, head := 0, 0, false
 	for i, line := range strings.Split(strings.TrimRight(diff, "\n"), "\n") {
 		if i >= foldLimit {
 			return append(out, draw.New(p.set, p.width).Gap(p.lead()+3).Put(themes.Muted, "… the diff goes on").String())
 		}
 		pen := draw.New(p.set, p.width).Gap(p.lead() + 2)
 		switch {
-		case line == "", strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "index "),
-			strings.HasPrefix(line, "---"), strings.HasPrefix(line, "+++"), strings.HasPrefix(line, `\`):
+		case strings.HasPrefix(line, "diff "):
+			head = true // which file, its modes, its hashes: the step's line names it
+			continue
+		case line == "", head && !strings.HasPrefix(line, "@@") && !strings.HasPrefix(line, "Binary "),
+			strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, `\`):
 			continue
 		case strings.HasPrefix(line, "@@"):
+			head = false
 			_, _ = fmt.Sscanf(line, "@@ -%d", &from) // a hunk without numbers counts from 0
 			if _, rest, ok := strings.Cut(line, " +"); ok {
 				_, _ = fmt.Sscanf(rest, "%d", &to)

@@ -33,20 +33,27 @@ func two(d time.Duration) string {
 	return strconv.Itoa(int(d))
 }
 
-// ago is how long since t, to the minute, so that it doesn't tick: now, 6m, 3h, 4d.
+// ago is how long since t in whole minutes of the clock: now, 6m, 3h, 4d. All
+// ages on a screen change when its clock does, so that a calm one changes once
+// a minute and not whenever some sandbox is a minute older.
 func ago(now, t time.Time) string {
-	d := now.Sub(t)
-	switch {
-	case t.IsZero():
+	if t.IsZero() {
 		return "—"
+	}
+	began := t.Truncate(time.Minute)
+	if began.Before(t) {
+		began = began.Add(time.Minute) // nothing is older than it is
+	}
+	switch d := now.Truncate(time.Minute).Sub(began); {
 	case d < time.Minute:
 		return "now"
 	case d < time.Hour:
 		return strconv.Itoa(int(d/time.Minute)) + "m"
 	case d < 24*time.Hour:
 		return strconv.Itoa(int(d/time.Hour)) + "h"
+	default:
+		return strconv.Itoa(int(d/(24*time.Hour))) + "d"
 	}
-	return strconv.Itoa(int(d/(24*time.Hour))) + "d"
 }
 
 // stamp is the time of day of t; the day, if it was not today.

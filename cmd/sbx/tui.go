@@ -96,7 +96,7 @@ func stopAll(ctx context.Context, e engine.Engine, snap *engine.Snapshot) error 
 
 func (c *cli) tuiConfig(e engine.Engine, theme string) tui.Config {
 	cfg := tui.Config{
-		Engine: e, Name: c.engineName(), Where: c.engineURL, Theme: theme, ThemeDir: filepath.Join(configDir(c), "themes"),
+		Engine: e, Name: c.engineName(), Me: userName(), Where: c.engineURL, Theme: theme, ThemeDir: filepath.Join(configDir(c), "themes"),
 		NoColor: c.env["NO_COLOR"] != "",
 	}
 	if _, ok := e.(*client.Client); !ok {
