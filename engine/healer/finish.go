@@ -237,9 +237,9 @@ func (h *heal) reinstall(ctx context.Context) error {
 func (h *heal) summary(why string) string {
 	parts := []string{"Seen: " + h.run.Cause}
 	if len(h.seen) > 0 {
-		parts = append(parts, "tried: "+strings.Join(h.seen, "; "))
+		parts = append(parts, "Tried: "+strings.Join(h.seen, "; "))
 	} else {
-		parts = append(parts, "no playbook fits")
+		parts = append(parts, "No playbook fits")
 	}
 	text := strings.Join(parts, ". ") + ". " + upperFirst(why)
 	if h.good.ID != "" {

@@ -35,7 +35,7 @@ func TestARestartThatIsNoUseIsRepairedAfterAMinute(t *testing.T) {
 				if sb := r.row(id); sb.Health != engine.Broken || run.Outcome != engine.NotHealed {
 					t.Errorf("it is %s, the run %s", sb.Health, run.Outcome)
 				}
-				if strings.Contains(run.Summary, "tried: restart") {
+				if strings.Contains(run.Summary, "Tried: restart") {
 					t.Errorf("it was restarted once more: %s", run.Summary)
 				}
 			})
