@@ -153,11 +153,6 @@ func setHosts(c *config, v string) error {
 	return nil
 }
 
-// scaled is an interval under timings.scale.
-func (c *config) scaled(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * c.scale)
-}
-
 // noModel says why there is no model, or "".
 func (c *config) noModel() string {
 	if c.modelKey != "" || c.modelToken != "" {

@@ -126,10 +126,17 @@ func removeForgets(t *testing.T, s *suite) {
 func unknownIDs(t *testing.T, s *suite) {
 	const sb, ps = engine.SandboxID("sb-aaaaaaaaaa"), engine.ProcessID("ps-aaaaaaaaaa")
 	actions := []engine.ActionBody{
-		engine.ApplySpec{Sandbox: sb, SpecTOML: crashingSpec}, engine.StartSandbox{Sandbox: sb}, engine.StopSandbox{Sandbox: sb},
-		engine.RestartApp{Sandbox: sb}, engine.RemoveSandbox{Sandbox: sb}, engine.KeepSandbox{Sandbox: sb},
-		engine.SetMaintenance{Sandbox: sb}, engine.StartHeal{Sandbox: sb}, engine.CancelHeal{Sandbox: sb},
-		engine.Spawn{Sandbox: sb, Command: engine.Command{Shell: "true"}}, engine.KillProcess{Process: ps},
+		engine.ApplySpec{Sandbox: sb, SpecTOML: crashingSpec},
+		engine.StartSandbox{Sandbox: sb},
+		engine.StopSandbox{Sandbox: sb},
+		engine.RestartApp{Sandbox: sb},
+		engine.RemoveSandbox{Sandbox: sb},
+		engine.KeepSandbox{Sandbox: sb},
+		engine.SetMaintenance{Sandbox: sb},
+		engine.StartHeal{Sandbox: sb},
+		engine.CancelHeal{Sandbox: sb},
+		engine.Spawn{Sandbox: sb, Command: engine.Command{Shell: "true"}},
+		engine.KillProcess{Process: ps},
 		engine.WriteFile{Sandbox: sb, Name: "a"},
 	}
 	if want := len(engine.ActionTable) - 1; len(actions) != want {

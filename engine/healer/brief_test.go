@@ -100,8 +100,10 @@ func TestFactsNameWhatAPersonWouldLookAt(t *testing.T) {
 	ev := playbook.Evidence{
 		Spec:   engine.Spec{App: engine.ProcessSpec{Health: "/health"}},
 		Signal: engine.Signal{Kind: engine.ExitSignal, Observed: "exit 137, 2 failed starts in a row"},
-		Process: engine.Process{Name: "app", State: engine.ProcessFailed, Wanted: engine.WantRunning, Starts: 2, Port: 4000,
-			Exit: &engine.Exit{Code: 137, Signal: "SIGKILL", OOM: true}},
+		Process: engine.Process{
+			Name: "app", State: engine.ProcessFailed, Wanted: engine.WantRunning, Starts: 2, Port: 4000,
+			Exit: &engine.Exit{Code: 137, Signal: "SIGKILL", OOM: true},
+		},
 		Holder:     playbook.Holder{Held: true, Own: true, Name: "node", PID: 77},
 		EnvMissing: []string{"DATABASE_URL"},
 		Missing:    []playbook.Missing{{Path: "src/a.js"}},

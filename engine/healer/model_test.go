@@ -105,14 +105,20 @@ func TestRunWithoutAModelEndsBrokenAndSaysWhatToDo(t *testing.T) {
 		reason string
 		next   string
 	}{
-		{"none configured", func(r *rig, _ engine.SandboxID) { r.h.Model, r.h.NoModel = nil, "no model is configured" },
-			"no model is configured", "set ANTHROPIC_API_KEY (or model.key in config.toml), then: sbx heal api"},
-		{"nothing confines it", func(r *rig, _ engine.SandboxID) { r.h.Confined = false },
-			"nothing confines a model's commands", "sbx doctor"},
-		{"no checkpoint", func(r *rig, id engine.SandboxID) {
-			r.box(id).noSave = engine.Errorf(engine.Unavailable, "there is no git on this host")
+		{
+			"none configured", func(r *rig, _ engine.SandboxID) { r.h.Model, r.h.NoModel = nil, "no model is configured" },
+			"no model is configured", "set ANTHROPIC_API_KEY (or model.key in config.toml), then: sbx heal api",
 		},
-			"there is no git on this host", "make git available"},
+		{
+			"nothing confines it", func(r *rig, _ engine.SandboxID) { r.h.Confined = false },
+			"nothing confines a model's commands", "sbx doctor",
+		},
+		{
+			"no checkpoint", func(r *rig, id engine.SandboxID) {
+				r.box(id).noSave = engine.Errorf(engine.Unavailable, "there is no git on this host")
+			},
+			"there is no git on this host", "make git available",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

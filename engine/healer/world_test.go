@@ -133,6 +133,7 @@ func (p *proc) Kill(ctx context.Context, _ time.Duration) error {
 func (b *box) Dial(context.Context, int) (net.Conn, error) {
 	return nil, errors.New("connection refused")
 }
+
 func (b *box) FreePort(_ context.Context, taken func(int) bool) (int, error) {
 	for port := 5000; port < 5100; port++ {
 		if !taken(port) {
@@ -141,11 +142,13 @@ func (b *box) FreePort(_ context.Context, taken func(int) bool) (int, error) {
 	}
 	return 0, errors.New("no port")
 }
+
 func (b *box) PortHolder(context.Context, int) (driver.Holder, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.holder, nil
 }
+
 func (b *box) KillStrays(context.Context) ([]string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -301,6 +301,9 @@ func TestNobodyElseCanOpenALog(t *testing.T) {
 	s := open(t, dir, logs.Options{})
 	say(t, writer(t, s, false), "x\n")
 	err := filepath.WalkDir(filepath.Join(dir, string(ps)), func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
 		fi, err := d.Info()
 		if err == nil && fi.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s has mode %s", path, fi.Mode())

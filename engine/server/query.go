@@ -83,10 +83,14 @@ func (v *values) duration(name string, unset, least, most time.Duration) time.Du
 
 func logParams() []param {
 	return []param{
-		{"sandbox", "string", "whose"}, {"process", "string", "an id or a name; absent: the app"},
-		{"stream", "string", "out or err; absent: out"}, {"after", "integer", "a position"},
-		{"tail", "integer", "the last so many lines"}, {"since", "string", "a time"},
-		{"sinceStart", "boolean", "from the process's last start"}, {"follow", "boolean", "wait for more"},
+		{"sandbox", "string", "whose"},
+		{"process", "string", "an id or a name; absent: the app"},
+		{"stream", "string", "out or err; absent: out"},
+		{"after", "integer", "a position"},
+		{"tail", "integer", "the last so many lines"},
+		{"since", "string", "a time"},
+		{"sinceStart", "boolean", "from the process's last start"},
+		{"follow", "boolean", "wait for more"},
 	}
 }
 
@@ -110,9 +114,12 @@ func logQuery(c *call) (engine.LogQuery, error) {
 
 func healParams() []param {
 	return []param{
-		{"sandbox", "string", "absent: the fleet"}, {"run", "string", "a run"},
-		{"attempt", "integer", "only steps and results of this one"}, {"since", "string", "a time"},
-		{"after", "integer", "a seq"}, {"limit", "integer", "the newest so many"},
+		{"sandbox", "string", "absent: the fleet"},
+		{"run", "string", "a run"},
+		{"attempt", "integer", "only steps and results of this one"},
+		{"since", "string", "a time"},
+		{"after", "integer", "a seq"},
+		{"limit", "integer", "the newest so many"},
 	}
 }
 
@@ -134,8 +141,10 @@ func healQuery(c *call) (engine.HealQuery, error) {
 
 func auditParams() []param {
 	return []param{
-		{"subject", "string", "the id of what was changed"}, {"since", "string", "a time"},
-		{"after", "integer", "an entry's id"}, {"limit", "integer", "the newest so many"},
+		{"subject", "string", "the id of what was changed"},
+		{"since", "string", "a time"},
+		{"after", "integer", "an entry's id"},
+		{"limit", "integer", "the newest so many"},
 	}
 }
 

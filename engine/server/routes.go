@@ -53,7 +53,6 @@ func get(path, words string, out any, handle func(*Server, *call) error, query .
 func (rt route) as(media string) route         { rt.media = media; return rt }
 func (rt route) needs(least engine.Role) route { rt.least = least; return rt }
 func (rt route) untouched() route              { rt.open, rt.least = true, ""; return rt }
-func (rt route) streams() bool                 { return rt.media != "" }
 func (rt route) pattern() string               { return rt.method + " " + rt.path }
 
 func reads() []route {

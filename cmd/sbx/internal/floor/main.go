@@ -6,13 +6,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-
-	"context"
 
 	"github.com/spf13/cobra"
 )
