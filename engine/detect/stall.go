@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"sbx/engine"
@@ -23,25 +24,25 @@ type StallPolicy struct {
 
 // bundling is a line that says, after a tag or a time at most, that bundling
 // has begun, and ends as it says so: "Bundling…", "[web] Bundling index.js...".
-var bundling = regexp.MustCompile(`(?i)^\W*(?:\[[^\]]{1,40}\]\W*|\d[\d:.,tz+-]*\W+)*bundling\b.*(?:…|\.\.\.)\W*$`)
+var bundling = lazily(`(?i)^\W*(?:\[[^\]]{1,40}\]\W*|\d[\d:.,tz+-]*\W+)*bundling\b.*(?:…|\.\.\.)\W*$`)
 
 // ended are words for bundling that is over: "Bundling finished, watching for
 // changes..." is a quiet healthy server.
-var ended = regexp.MustCompile(`(?i)\b(?:finished|complete[d]?|done|succeeded|success|failed|error|ready|watching|waiting|listening|took|in \d)`)
+var ended = lazily(`(?i)\b(?:finished|complete[d]?|done|succeeded|success|failed|error|ready|watching|waiting|listening|took|in \d)`)
 
 // escapes colour a line.
-var escapes = regexp.MustCompile(`\x1b\[[0-9;:?]*[A-Za-z]`)
+var escapes = lazily(`\x1b\[[0-9;:?]*[A-Za-z]`)
 
 func (p StallPolicy) patience() time.Duration { return scaled(p.Scale, or(p.For, 20*time.Second)) }
 
 // stuck reports whether a line says that something goes on which then should
 // have said more.
 func (p StallPolicy) stuck(line string) bool {
-	line = strings.TrimSpace(escapes.ReplaceAllString(line, ""))
+	line = strings.TrimSpace(escapes().ReplaceAllString(line, ""))
 	if p.Pattern != nil {
 		return p.Pattern.MatchString(line)
 	}
-	return bundling.MatchString(line) && !ended.MatchString(line)
+	return bundling().MatchString(line) && !ended().MatchString(line)
 }
 
 // Stall raises a signal for an app whose log stopped at "Bundling…": its
@@ -149,4 +150,10 @@ func (s *Stall) Stuck(app engine.Process) string {
 }
 
 // shown is a line as it is quoted: without colours, bounded.
-func shown(line string) string { return cut(strings.TrimSpace(escapes.ReplaceAllString(line, ""))) }
+func shown(line string) string { return cut(strings.TrimSpace(escapes().ReplaceAllString(line, ""))) }
+
+// lazily compiles an expression at its first use: this package is in a program
+// that starts for every process of a sandbox and for every command line.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}

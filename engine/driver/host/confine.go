@@ -110,13 +110,10 @@ func runnable(path string) error {
 
 // drop gives up every privilege of this thread, for good.
 func (p *plan) drop() error {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("give up privileges: %w", err)
+	if err := renounce(p.Drop); err != nil {
+		return err
 	}
-	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // older kernels have none
 	if p.Drop {
-		for c := uintptr(0); unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) == nil; c++ {
-		}
 		if err := becomeUser(p.UID, p.GID); err != nil {
 			return fmt.Errorf("become uid %d: %w", p.UID, err)
 		}
@@ -134,6 +131,21 @@ func (p *plan) drop() error {
 	}
 	if os.Getppid() != p.Parent {
 		return errors.New("the engine has gone")
+	}
+	return nil
+}
+
+// renounce gives up what this thread could gain by executing a program; bound
+// says that it may.
+func renounce(bound bool) error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("give up privileges: %w", err)
+	}
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // older kernels have none
+	if !bound {
+		return nil
+	}
+	for c := uintptr(0); unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) == nil; c++ {
 	}
 	return nil
 }

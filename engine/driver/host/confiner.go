@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"sbx/engine"
@@ -30,6 +31,8 @@ type command struct {
 	env  []string // of argv; the sandbox's own is in the plan
 	dir  string
 	plan *plan // nil: argv is the program itself
+	// user is whose it is born as, without any privilege; nil: the engine's own.
+	user *syscall.Credential
 }
 
 // The names of the means, strongest first.
@@ -162,7 +165,19 @@ func (h *Host) letTryThrough(b *box) error {
 // noConfiner confines nothing: file permissions are all there is.
 type noConfiner struct{ h *Host }
 
-func (h *Host) openNone(context.Context) (confiner, error) { return noConfiner{h}, nil }
+// openNone starts the thread that processes are born without privileges from,
+// where there are any. Some containers refuse what that needs.
+func (h *Host) openNone(ctx context.Context) (confiner, error) {
+	if h.root {
+		shedder, err := startSpawner(shed)
+		if err == nil {
+			h.shedder = shedder
+		} else {
+			h.cfg.Log.DebugContext(ctx, "unconfined processes need the launcher", "err", err)
+		}
+	}
+	return noConfiner{h}, nil
+}
 
 func (noConfiner) hides() bool { return false }
 
@@ -176,12 +191,18 @@ func (noConfiner) isolation() engine.Isolation {
 	}
 }
 
+// command does without the launcher where it can: there is nothing to do inside,
+// and a Go program's start would be most of a restart.
 func (c noConfiner) command(b *box, l launch, dir string) (command, error) {
-	env := b.environ(l, b.home(), "")
-	if !c.h.root {
-		return command{argv: l.Argv, env: env, dir: dir}, nil
+	cmd := command{argv: l.Argv, env: b.environ(l, b.home(), ""), dir: dir}
+	switch {
+	case !c.h.root:
+		return cmd, nil
+	case c.h.shedder != nil:
+		cmd.user = &syscall.Credential{Uid: uint32(b.uid), Gid: uint32(b.gid)}
+		return cmd, nil
 	}
-	p := &plan{Argv: l.Argv, Env: env, Dir: dir, Drop: true, UID: b.uid, GID: b.gid, Parent: os.Getpid(), Workspace: b.workspace}
+	p := &plan{Argv: l.Argv, Env: cmd.env, Dir: dir, Drop: true, UID: b.uid, GID: b.gid, Parent: os.Getpid(), Workspace: b.workspace}
 	return c.h.launcher(p), nil
 }
 

@@ -50,6 +50,7 @@ type Host struct {
 	view    view     // what boxes see of this machine
 	exe     *os.File // this binary, to be run as the launcher
 	spawner *spawner
+	shedder *spawner // of processes that are born as another user; nil: the launcher makes them that
 	cgroups *cgroups // nil: none here
 	procs   procTable
 	work    sync.WaitGroup // the goroutines of processes
@@ -85,7 +86,7 @@ func (h *Host) Open(ctx context.Context) error {
 	}
 	h.exe = exe
 	keepFilesHome()
-	h.spawner = startSpawner()
+	h.spawner, _ = startSpawner(nil)
 	h.see()
 	if !h.cfg.NoCgroups {
 		h.cgroups = openCgroups(ctx, h)
@@ -172,7 +173,10 @@ func (h *Host) Close() error {
 	}
 	h.work.Wait()
 	h.spawner.stop()
-	h.spawner = nil
+	if h.shedder != nil {
+		h.shedder.stop()
+	}
+	h.spawner, h.shedder = nil, nil
 	if h.cgroups != nil {
 		h.cgroups.close()
 	}

@@ -2,8 +2,11 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"sbx/engine"
 )
@@ -28,21 +31,56 @@ type spawnReply struct {
 	err error
 }
 
-func startSpawner() *spawner {
+// startSpawner starts the thread. prepare changes it for good; nil: nothing.
+func startSpawner(prepare func() error) (*spawner, error) {
 	s := &spawner{requests: make(chan spawnRequest), ended: make(chan struct{})}
-	go s.loop()
-	return s
+	prepared := make(chan error)
+	go s.loop(prepare, prepared)
+	return s, <-prepared
 }
 
-func (s *spawner) loop() {
+func (s *spawner) loop(prepare func() error, prepared chan<- error) {
 	defer close(s.ended)
 	runtime.LockOSThread()
+	var err error
+	if prepare == nil {
+		// Unlocked, the thread goes back to the pool instead of ending; one that
+		// was changed must end.
+		defer runtime.UnlockOSThread()
+	} else {
+		err = prepare()
+	}
+	if prepared <- err; err != nil {
+		return
+	}
 	for r := range s.requests {
 		pid, err := syscall.ForkExec(r.path, r.argv, r.attr)
 		r.reply <- spawnReply{pid, err}
 	}
-	// Unlocked, the thread goes back to the pool instead of ending.
-	runtime.UnlockOSThread()
+}
+
+// shed makes this thread one whose children can never have a privilege again:
+// born as another user, what they execute gives them none. The thread keeps
+// its own, to change user by.
+func shed() error {
+	// Its own, not the process's: the umask below would be everybody's.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("give up the process's umask: %w", err)
+	}
+	unix.Umask(0o022)
+	if err := renounce(true); err != nil {
+		return err
+	}
+	head := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var held [2]unix.CapUserData
+	if err := unix.Capget(head, &held[0]); err != nil {
+		return fmt.Errorf("give up capabilities: %w", err)
+	}
+	held[0].Inheritable, held[1].Inheritable = 0, 0
+	if err := unix.Capset(head, &held[0]); err != nil {
+		return fmt.Errorf("give up capabilities: %w", err)
+	}
+	return nil
 }
 
 // spawn starts a process. It waits without its caller's context: a process

@@ -140,7 +140,11 @@ func (s *starting) spawn() error {
 		defer unix.Close(fd)
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, fd
 	}
-	pid, err := b.host.spawner.spawn(s.cmd.argv[0], s.cmd.argv, attr)
+	by := b.host.spawner
+	if attr.Sys.Credential = s.cmd.user; s.cmd.user != nil {
+		by = b.host.shedder
+	}
+	pid, err := by.spawn(s.cmd.argv[0], s.cmd.argv, attr)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", s.cmd.argv[0], err)
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,9 @@ func (p *proc) members() []procStat {
 	for _, s := range found {
 		delete(table, s.PID)
 	}
+	// What was there before the start isn't the tree's: reading the environment
+	// of every process of a host takes long.
+	maps.DeleteFunc(table, func(_ int, s procStat) bool { return s.Start < p.root.Start })
 	for _, m := range p.box.host.marked(table, p.mark) {
 		found = append(found, m.procStat)
 	}
@@ -82,7 +86,7 @@ func (p *proc) stopAll() {
 // end kills the tree and returns when it is empty.
 func (p *proc) end(ctx context.Context) error {
 	switch {
-	case p.nested() && len(p.own()) == 0 && !p.over():
+	case p.nested() && !p.over() && len(p.own()) == 0:
 		// It ended by itself: the monitor has the exit code and is about to tell it.
 		return p.endNested(ctx)
 	case p.cg != nil:
