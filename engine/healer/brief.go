@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"text/template"
 
 	"sbx/engine"
@@ -16,7 +17,7 @@ import (
 //go:embed brief.tmpl
 var briefText string
 
-var briefTemplate = template.Must(template.New("brief").Parse(briefText))
+var briefTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("brief").Parse(briefText)) })
 
 // part is one fenced part of the evidence.
 type part struct{ Name, Text string }
@@ -36,11 +37,11 @@ func (h *heal) brief(ev playbook.Evidence, tried []string) (agent.Transcript, er
 // brief, so nothing in the sandbox can close the fence.
 func makeBrief(ev playbook.Evidence, tried []string, of int, mark string) (agent.Transcript, error) {
 	var system, first strings.Builder
-	if err := briefTemplate.ExecuteTemplate(&system, "system", nil); err != nil {
+	if err := briefTemplate().ExecuteTemplate(&system, "system", nil); err != nil {
 		return agent.Transcript{}, fmt.Errorf("write the brief: %w", err)
 	}
 	app := ev.Spec.App
-	err := briefTemplate.ExecuteTemplate(&first, "brief", map[string]any{
+	err := briefTemplate().ExecuteTemplate(&first, "brief", map[string]any{
 		"Name": line(ev.Name, 100), "Attempt": len(tried) + 1, "Of": of, "Mark": mark,
 		"Command": line(app.Command, 1000), "Health": line(app.Health, 500), "Install": line(app.Install, 1000),
 		"Check": line(app.Check, 1000), "Protected": line(strings.Join(ev.Spec.Heal.Protected, ", "), 1000),
@@ -90,15 +91,21 @@ func changedWords(changes []engine.Change) string {
 
 // roleMark is what could read as the start of somebody's turn, or as markup
 // that means something to a model.
-var roleMark = regexp.MustCompile(`(?im)\b(?:human|assistant)\s*:|^\s*(?:system|user)\s*:|` +
+var roleMark = lazily(`(?im)\b(?:human|assistant)\s*:|^\s*(?:system|user)\s*:|` +
 	`</?\s*(?:system|human|assistant|user|instructions?|function_calls|antml|tool_use|tool_result)[^>\n]{0,80}>|` +
 	`<\|[^|\n]{0,80}\|>|\[/?INST\]`)
 
 // neutral breaks what looks like a turn of a conversation, so that it reads as
 // the text that it is.
 func neutral(s string) string {
-	return roleMark.ReplaceAllStringFunc(s, func(m string) string {
+	return roleMark().ReplaceAllStringFunc(s, func(m string) string {
 		m = strings.NewReplacer("<", "‹", ">", "›", "[", "(", "]", ")").Replace(m)
 		return strings.Replace(m, ":", "\u2236", 1)
 	})
+}
+
+// lazily compiles an expression at its first use: this package is in a program
+// that starts for every process of a sandbox and for every command line.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -109,16 +109,26 @@ func (h *heal) raiseIfDown(tx *store.Tx) error {
 		return err
 	}
 	for _, p := range all {
-		if p.Kind != engine.Supervised || p.Wanted != engine.WantRunning || p.State != engine.ProcessFailed {
-			continue
+		if givenUp(p) {
+			return raiseDown(tx, p, "as its heal ended")
 		}
-		_, err := tx.RaiseSignal(engine.Signal{
-			Sandbox: sb.ID, Process: p.ID, Kind: engine.ExitSignal, Exit: p.Exit, At: tx.Now,
-			Observed: fmt.Sprintf("%s is down as its heal ended: %s", p.Name, downReason(p)),
-		})
-		return err
 	}
 	return nil
+}
+
+// givenUp reports whether a process should run, and its supervisor starts it
+// no more.
+func givenUp(p engine.Process) bool {
+	return p.Kind == engine.Supervised && p.Wanted == engine.WantRunning && p.State == engine.ProcessFailed
+}
+
+// raiseDown raises the exit of a process that was given up once more.
+func raiseDown(tx *store.Tx, p engine.Process, when string) error {
+	_, err := tx.RaiseSignal(engine.Signal{
+		Sandbox: p.Sandbox, Process: p.ID, Kind: engine.ExitSignal, Exit: p.Exit, At: tx.Now,
+		Observed: fmt.Sprintf("%s is down %s: %s", p.Name, when, downReason(p)),
+	})
+	return err
 }
 
 // lookAgain leaves a cut run's sandbox to the detectors: it is starting if the

@@ -10,7 +10,8 @@ import (
 	"sbx/store"
 )
 
-// schedule knows when which sandbox will have been ready for long enough.
+// schedule knows when which sandbox is due: will have been ready for long
+// enough, or its maintenance is over.
 type schedule struct {
 	changed chan struct{} // holds one
 
@@ -35,7 +36,12 @@ func (s *schedule) noteHealth(sb engine.Sandbox, after time.Duration) {
 	if now := time.Now(); at.Before(now) {
 		return // it was looked at when it was due
 	}
-	s.due[sb.ID] = at
+	s.set(sb.ID, at)
+}
+
+// set has a sandbox looked at. The caller holds mu.
+func (s *schedule) set(id engine.SandboxID, at time.Time) {
+	s.due[id] = at
 	select {
 	case s.changed <- struct{}{}:
 	default: // the loop will look anyway
@@ -64,14 +70,13 @@ func (s *schedule) pop(now time.Time) (ready []engine.SandboxID, next time.Time)
 	return ready, next
 }
 
-// keepGood makes a good checkpoint of each sandbox that has been ready for a
-// while, one after another, until ctx ends.
-func (l *loop) keepGood(ctx context.Context) error {
+// follow does what is due, one after another, until ctx ends or do fails.
+func (s *schedule) follow(ctx context.Context, do func(engine.SandboxID) error) error {
 	for {
-		ready, next := l.good.pop(time.Now())
+		ready, next := s.pop(time.Now())
 		for _, id := range ready {
-			if err := l.saveGood(ctx, id); err != nil && ctx.Err() == nil {
-				l.Log.Warn("no good checkpoint could be made", "sandbox", id, "err", err)
+			if err := do(id); err != nil {
+				return err
 			}
 		}
 		wait := time.Hour
@@ -83,11 +88,22 @@ func (l *loop) keepGood(ctx context.Context) error {
 		case <-ctx.Done():
 			t.Stop()
 			return ctx.Err()
-		case <-l.good.changed:
+		case <-s.changed:
 			t.Stop()
 		case <-t.C:
 		}
 	}
+}
+
+// keepGood makes a good checkpoint of each sandbox that has been ready for a
+// while, one after another, until ctx ends.
+func (l *loop) keepGood(ctx context.Context) error {
+	return l.good.follow(ctx, func(id engine.SandboxID) error {
+		if err := l.saveGood(ctx, id); err != nil && ctx.Err() == nil {
+			l.Log.Warn("no good checkpoint could be made", "sandbox", id, "err", err)
+		}
+		return nil
+	})
 }
 
 // saveGood saves a sandbox that is still ready, unless its files are those of

@@ -45,13 +45,14 @@ type Healer struct {
 // in their rows: the next Run undoes what they did, and has their sandboxes
 // judged again.
 func (h *Healer) Run(ctx context.Context) error {
-	l := &loop{Healer: h, p: h.Policy.filled(), lanes: newLanes(), good: newSchedule(), restarts: newRestarts()}
+	l := &loop{Healer: h, p: h.Policy.filled(), lanes: newLanes(), good: newSchedule(), pauses: newSchedule(), restarts: newRestarts()}
 	if err := l.recover(ctx); err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return l.consume(ctx) })
 	g.Go(func() error { return l.keepGood(ctx) })
+	g.Go(func() error { return l.endPauses(ctx) })
 	g.Go(func() error {
 		return l.followRestarts(ctx, func(do func() error) { g.Go(do) })
 	})
@@ -69,7 +70,9 @@ type loop struct {
 	p     Policy
 	lanes *lanes
 	good  *schedule
-	cut   interrupted // touched by recover and then by consume alone
+	// pauses are the sandboxes in maintenance that ends by itself.
+	pauses *schedule
+	cut    interrupted // touched by recover and then by consume alone
 
 	restarts *restarts
 }
@@ -199,9 +202,11 @@ func (l *loop) notice(ctx context.Context, ev engine.Event) error {
 		}
 	case engine.SandboxRemoved:
 		l.good.drop(id)
+		l.pauses.drop(id)
 		return l.lookAtRun(ctx, id)
 	case engine.SandboxChanged:
 		l.good.noteHealth(b.Sandbox, l.p.GoodAfter)
+		l.pauses.notePause(b.Sandbox, time.Now())
 		if !wantedUp(b.Sandbox) {
 			if err := l.lookAtRun(ctx, id); err != nil {
 				return err

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +20,7 @@ const maxWait = 60 * time.Second
 
 // installer matches commands that may change installed dependencies, which no
 // checkpoint holds.
-var installer = regexp.MustCompile(`\b(npm|pnpm|yarn|bun|npx|pip3?|uv|poetry|pipenv|go (get|mod|install)|cargo|bundle|composer)\b|node_modules|\.venv|site-packages`)
+var installer = lazily(`\b(npm|pnpm|yarn|bun|npx|pip3?|uv|poetry|pipenv|go (get|mod|install)|cargo|bundle|composer)\b|node_modules|\.venv|site-packages`)
 
 func (k *kit) run() tool {
 	type input struct {
@@ -50,7 +49,7 @@ func (k *kit) run() tool {
 			if in.Timeout > 0 {
 				timeout = time.Duration(min(in.Timeout, most)) * time.Second
 			}
-			if installer.MatchString(in.Command) {
+			if installer().MatchString(in.Command) {
 				k.h.installed = true
 			}
 			cmd := k.h.command(in.Command, driver.ProfileAgent)

@@ -3,6 +3,7 @@ package healer
 import (
 	"context"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -185,6 +186,7 @@ func (l *loop) settle(tx *store.Tx) error {
 	}
 	for _, sb := range all {
 		l.good.noteHealth(sb, l.p.GoodAfter)
+		l.pauses.notePause(sb, time.Time{})
 		if err := l.settleOne(tx, sb); err != nil {
 			return err
 		}

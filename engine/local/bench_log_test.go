@@ -15,7 +15,7 @@ var twoMillion = "yes " + strings.Repeat("x", 99) + " | head -n 2000000"
 // BenchmarkTwoMillionLines is the writer in a sandbox: through the pipe and the
 // pump into the log, up to its recorded exit.
 func BenchmarkTwoMillionLines(b *testing.B) {
-	e, sb := benchApp(b)
+	e, sb := benchApp(b, "none")
 	for b.Loop() {
 		pos := position(b, e)
 		r, err := e.Do(b.Context(), engine.NewAction(engine.Spawn{Sandbox: sb.ID, Command: engine.Command{Shell: twoMillion}}))

@@ -3,8 +3,10 @@ package local
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,11 +18,10 @@ import (
 // ticker is a process that says when it starts, and waits.
 const ticker = "echo started; exec sleep 3600"
 
-// benchApp is an engine with one unconfined sandbox whose app is ticker, and
-// the events from there on.
-func benchApp(b *testing.B) (*Engine, engine.Sandbox) {
+// benchApp is an engine with one sandbox whose app is ticker.
+func benchApp(b *testing.B, isolation string) (*Engine, engine.Sandbox) {
 	b.Helper()
-	e := open(b, config(b, openDir(b), "none"))
+	e := open(b, config(b, openDir(b), isolation))
 	sb, err := engine.Create(b.Context(), e, engine.CreateSandbox{
 		Keep: true, Origin: source(b),
 		SpecTOML: "[app]\ncommand = \"" + ticker + "\"\nmax_restarts = 1000\nmin_uptime = \"0s\"\nrestart_delay = \"0s\"\n",
@@ -67,7 +68,7 @@ func runningApp(b *testing.B, e *Engine, id engine.SandboxID, not int) engine.Pr
 // BenchmarkExitToEvent is from the kill of an app to its exit, read from the
 // journal.
 func BenchmarkExitToEvent(b *testing.B) {
-	e, sb := benchApp(b)
+	e, sb := benchApp(b, "none")
 	app := runningApp(b, e, sb.ID, 0)
 	for b.Loop() {
 		b.StopTimer()
@@ -96,8 +97,14 @@ func waitExit(b *testing.B, e *Engine, pos engine.Position, app engine.Process) 
 	}
 }
 
-// BenchmarkFloorExitSeen is the least: a child is killed and waited for.
+// BenchmarkFloorExitSeen is the least: a child is killed and waited for, and a
+// line about it is on the disk.
 func BenchmarkFloorExitSeen(b *testing.B) {
+	f, err := os.Create(filepath.Join(openDir(b), "journal"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
 	for b.Loop() {
 		b.StopTimer()
 		cmd := exec.Command("sleep", "3600")
@@ -106,14 +113,26 @@ func BenchmarkFloorExitSeen(b *testing.B) {
 		}
 		b.StartTimer()
 		kill(b, cmd.Process.Pid)
-		_ = cmd.Wait() // killed
+		err := cmd.Wait() // killed
+		if _, err := fmt.Fprintln(f, err); err != nil {
+			b.Fatal(err)
+		}
+		if err := f.Sync(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
 // BenchmarkKillToFirstLine is from the kill of an app to the first line of its
 // successor, read from its log.
 func BenchmarkKillToFirstLine(b *testing.B) {
-	e, sb := benchApp(b)
+	for _, isolation := range []string{"none", "bubblewrap"} {
+		b.Run(isolation, func(b *testing.B) { killToFirstLine(b, isolation) })
+	}
+}
+
+func killToFirstLine(b *testing.B, isolation string) {
+	e, sb := benchApp(b, isolation)
 	app := runningApp(b, e, sb.ID, 0)
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()

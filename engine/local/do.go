@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"time"
 
 	"sbx/engine"
 	"sbx/store"
@@ -153,8 +154,18 @@ func auditEntry(tx *store.Tx, a engine.Action, name string, r engine.Receipt) en
 	}
 }
 
-// auditRefusal records what somebody tried and was refused.
+// auditWithin bounds the recording of a refusal.
+const auditWithin = 5 * time.Second
+
+// auditRefusal records what somebody tried and was refused, also if they hang
+// up: nobody chooses what is recorded of them. An action that ended with its
+// caller was not refused.
 func (e *Engine) auditRefusal(ctx context.Context, a engine.Action, cause error) error {
+	if err := ctx.Err(); err != nil && errors.Is(cause, err) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditWithin)
+	defer cancel()
 	entry := engine.EntryOf(a.Body)
 	return e.store.Update(ctx, func(tx *store.Tx) error {
 		return tx.AppendAudit(engine.AuditEntry{

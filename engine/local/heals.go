@@ -99,6 +99,8 @@ func (e *Engine) restartAndWait(ctx context.Context, id engine.SandboxID) error 
 			return err
 		case sb.Wanted != engine.Up: // somebody stopped it meanwhile: that counts
 			return engine.Errorf(engine.Conflict, "%s is being stopped", sb.Name)
+		case sb.State == engine.Warming:
+			return comingUp(sb)
 		case sb.Health == engine.Ready || sb.Health == engine.Unknown:
 			// In this commit: no probe of what is being stopped makes it ready.
 			if err := restarted(tx, sb); err != nil {

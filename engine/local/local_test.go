@@ -143,6 +143,28 @@ func TestARefusalIsInTheAuditLogToo(t *testing.T) {
 	t.Error("the refusal is not there")
 }
 
+func TestARefusalIsInTheAuditLogEvenIfWhoAskedHangsUp(t *testing.T) {
+	cfg := config(t, t.TempDir(), "")
+	ctx, hangUp := context.WithCancel(t.Context())
+	cfg.Redact = func(s string) string {
+		hangUp()
+		return s
+	}
+	e := open(t, cfg)
+	if _, err := e.Do(ctx, engine.NewAction(engine.StopSandbox{Sandbox: "sb-nosuchone"})); engine.AsCode(err) != engine.NotFound {
+		t.Fatalf("got %v", err)
+	}
+	for entry, err := range e.Audit(t.Context(), engine.AuditQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entry.Subject == "sb-nosuchone" && entry.Result != "ok" {
+			return
+		}
+	}
+	t.Error("the refusal is not there")
+}
+
 func TestRemovingLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, config(t, dir, ""))

@@ -84,8 +84,8 @@ func startSandbox(b engine.StartSandbox) effect {
 	}
 }
 
-// wantUp has the pool bring a sandbox up. One that is on its way down goes up
-// again when it got there.
+// wantUp has the pool bring a sandbox up. One that is on its way down has to get
+// there first.
 func wantUp(tx *store.Tx, sb engine.Sandbox) error {
 	if sb.State.Live() {
 		return engine.Errorf(engine.Conflict, "%s is still being stopped", sb.Name).WithHint("try again in a moment")
@@ -164,10 +164,14 @@ func keepSandbox(b engine.KeepSandbox) effect {
 func setMaintenance(by engine.Actor, b engine.SetMaintenance) effect {
 	return func(tx *store.Tx, r *engine.Receipt) error {
 		r.Sandbox = b.Sandbox
+		if b.For < 0 {
+			return engine.Errorf(engine.Invalid, "maintenance for %s: the time is negative", b.For.D())
+		}
 		sb, err := tx.Sandbox(b.Sandbox)
 		if err != nil {
 			return err
 		}
+		paused := sb.Maintenance.Active(tx.Now)
 		sb.Maintenance = engine.Maintenance{}
 		if b.On {
 			sb.Maintenance = engine.Maintenance{On: true, By: by.String(), Reason: b.Reason}
@@ -175,7 +179,10 @@ func setMaintenance(by engine.Actor, b engine.SetMaintenance) effect {
 				sb.Maintenance.Until = tx.Now.Add(b.For.D())
 			}
 		}
-		return tx.PutSandbox(&sb)
+		if err := tx.PutSandbox(&sb); err != nil || b.On || !paused {
+			return err
+		}
+		return healer.Resumed(tx, sb.ID)
 	}
 }
 
@@ -251,6 +258,8 @@ func restartApp(b engine.RestartApp) effect {
 				WithHint("wait for the run, or abort it: sbx heal --cancel %s", sb.Name)
 		case sb.Wanted != engine.Up || !sb.State.Live():
 			return engine.Errorf(engine.Conflict, "%s is %s", sb.Name, sb.State).WithHint("start it: sbx start %s", sb.Name)
+		case sb.State == engine.Warming:
+			return comingUp(sb)
 		}
 		if r.Process, err = wantRestart(tx, sb.ID, name); err != nil {
 			return err
@@ -260,6 +269,13 @@ func restartApp(b engine.RestartApp) effect {
 		}
 		return restarted(tx, sb)
 	}
+}
+
+// comingUp refuses a restart of what is being started anyway. Its health is the
+// boot's to begin.
+func comingUp(sb engine.Sandbox) error {
+	return engine.Errorf(engine.Conflict, "%s is coming up, and its processes start with it", sb.Name).
+		WithHint("see how that goes with: sbx show %s", sb.Name)
 }
 
 // restarted begins a new life for the sandbox's health, where it has one.

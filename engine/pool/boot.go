@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,15 +15,17 @@ import (
 // there on the supervisor has it. What can't be booted is cold again, with the
 // reason, and waits for an operator.
 func (p *Pool) boot(ctx context.Context, sb engine.Sandbox) error {
-	select {
-	case p.boots <- struct{}{}:
-		defer func() { <-p.boots }()
-	case <-ctx.Done():
-		return ctx.Err()
+	cuttable, done := p.cuttable(ctx, sb.ID)
+	defer done()
+	if up, err := p.wantedUp(ctx, sb.ID); err != nil || !up { // from here on cutBoot is heard
+		return ignoreConflict(err)
 	}
-	err := p.makeBox(ctx, sb)
-	if ctx.Err() != nil {
+	err := p.makeBoxInTurn(cuttable, sb)
+	switch {
+	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, errUnwanted):
+		return nil // the next look reads what is wanted now
 	}
 	var cut []engine.ProcessID
 	err2 := p.Store.Update(ctx, func(tx *store.Tx) error {
@@ -45,6 +48,30 @@ func (p *Pool) boot(ctx context.Context, sb engine.Sandbox) error {
 		}
 	}
 	return nil
+}
+
+func (p *Pool) wantedUp(ctx context.Context, id engine.SandboxID) (up bool, err error) {
+	err = p.Store.View(ctx, func(tx *store.Tx) error {
+		sb, err := tx.Sandbox(id)
+		up = sb.Wanted == engine.Up
+		return err
+	})
+	return up, err
+}
+
+// makeBoxInTurn makes a box when there is room, until ctx is cut.
+func (p *Pool) makeBoxInTurn(ctx context.Context, sb engine.Sandbox) error {
+	select {
+	case p.boots <- struct{}{}:
+		defer func() { <-p.boots }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	err := p.makeBox(ctx, sb)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // whatever the driver calls a cut
+	}
+	return err
 }
 
 func (p *Pool) makeBox(ctx context.Context, sb engine.Sandbox) error {

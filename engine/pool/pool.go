@@ -10,6 +10,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -55,8 +56,14 @@ type Pool struct {
 	busy map[engine.SandboxID]*work
 }
 
-// work is a worker's note to itself that its sandbox changed meanwhile.
-type work struct{ again bool }
+// work is what a worker is told while it is at its sandbox.
+type work struct {
+	again bool                    // it changed meanwhile
+	cut   context.CancelCauseFunc // ends the boot under way; nil if there is none
+}
+
+// errUnwanted ends a boot whose sandbox is to be down or gone.
+var errUnwanted = errors.New("it is not wanted any more")
 
 // Run keeps every sandbox where it is wanted until ctx ends.
 func (p *Pool) Run(ctx context.Context) error {
@@ -66,6 +73,15 @@ func (p *Pool) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
+	for {
+		if err := p.watch(ctx); engine.AsCode(err) != engine.Compacted {
+			return err
+		} // fell behind the ring: look at everything again
+	}
+}
+
+// watch looks at every sandbox, and then at those that events speak of.
+func (p *Pool) watch(ctx context.Context) error {
 	pos, err := p.Store.Position(ctx) // before the read, so that no change slips between
 	if err != nil {
 		return err
@@ -74,25 +90,58 @@ func (p *Pool) Run(ctx context.Context) error {
 		return err
 	}
 	for ev, err := range p.Store.Events(ctx, pos.Seq) {
-		if engine.AsCode(err) == engine.Compacted { // fell behind the ring: look at everything again
-			return p.lookAtAll(ctx)
-		}
 		if err != nil {
 			return err
 		}
-		switch ev.Body.(type) {
-		case engine.SandboxChanged, engine.ProcessChanged:
+		switch b := ev.Body.(type) {
+		case engine.SandboxChanged:
+			p.notice(ctx, b.Sandbox)
+		case engine.ProcessChanged:
 			p.look(ctx, ev.Body.Of())
 		}
 	}
 	return ctx.Err()
 }
 
+// notice takes a sandbox's row: a boot of what isn't wanted up ends.
+func (p *Pool) notice(ctx context.Context, sb engine.Sandbox) {
+	p.look(ctx, sb.ID)
+	if sb.Wanted != engine.Up {
+		p.cutBoot(sb.ID)
+	}
+}
+
+// cutBoot ends the boot of a sandbox, if one is under way: a clone from a host
+// that doesn't answer must keep nobody from stopping or removing it, nor the
+// others from their turn. Whether it is wanted again by now, the worker reads.
+func (p *Pool) cutBoot(id engine.SandboxID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.busy[id]; w != nil && w.cut != nil {
+		w.cut(errUnwanted)
+	}
+}
+
+// cuttable is ctx for a boot that cutBoot can end, until done is called.
+func (p *Pool) cuttable(ctx context.Context, id engine.SandboxID) (_ context.Context, done func()) {
+	ctx, cut := context.WithCancelCause(ctx)
+	set := func(cut context.CancelCauseFunc) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.busy[id].cut = cut
+	}
+	set(cut)
+	return ctx, func() {
+		set(nil)
+		cut(nil)
+	}
+}
+
 func (p *Pool) lookAtAll(ctx context.Context) error {
 	return p.Store.View(ctx, func(tx *store.Tx) error {
 		all, err := tx.Sandboxes()
 		for _, sb := range all {
-			p.look(ctx, sb.ID)
+			p.notice(ctx, sb)
 		}
 		return err
 	})

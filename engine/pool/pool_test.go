@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -23,6 +24,7 @@ type boxes struct {
 	destroyed map[engine.SandboxID]int
 	at, most  int // boots under way
 	refuse    error
+	slow      time.Duration      // that making a box takes; 0: a second
 	stubborn  int                // destroys that fail first
 	ended     []engine.ProcessID // whose logs were marked as complete
 }
@@ -34,11 +36,12 @@ func (d *boxes) Boot(ctx context.Context, b driver.Boot) (driver.Box, error) {
 	d.at++
 	d.most = max(d.most, d.at)
 	d.booted[b.ID]++
-	err := d.refuse
+	err, slow := d.refuse, cmp.Or(d.slow, time.Second)
 	d.mu.Unlock()
 	select { // making a workspace takes a while
 	case <-ctx.Done():
-	case <-time.After(time.Second):
+		err = ctx.Err()
+	case <-time.After(slow):
 	}
 	d.mu.Lock()
 	d.at--
@@ -214,6 +217,76 @@ func TestWhatIsStoppedWhileItBootsGoesDown(t *testing.T) {
 		synctest.Wait()
 		if sb, procs, _ := look(t, p, id); sb.State != engine.Cold || len(procs) != 0 {
 			t.Errorf("it is %s with %d processes, want it cold with none", sb.State, len(procs))
+		}
+	})
+}
+
+func TestABootThatHangsEndsWhenItsSandboxIsNotWantedAnyMore(t *testing.T) {
+	poolTest(t, func(t *testing.T, p *Pool, d *boxes) {
+		d.slow = time.Hour // a clone from a host that doesn't answer
+		var ids []engine.SandboxID
+		for _, name := range []string{"a", "b", "c", "d", "in line"} {
+			ids = append(ids, add(t, p, name))
+		}
+		time.Sleep(time.Minute)
+		for i, id := range ids {
+			want(t, p, id, []engine.Wanted{engine.Down, engine.Removed}[i%2])
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for i, id := range ids {
+			sb, _, there := look(t, p, id)
+			if i%2 == 0 && (sb.State != engine.Cold || sb.Wanted != engine.Down || sb.Reason != "") || i%2 == 1 && there {
+				t.Errorf("after a second %s is there: %v, %s, wanted %s: %q", sb.Name, there, sb.State, sb.Wanted, sb.Reason)
+			}
+		}
+		d.mu.Lock()
+		d.slow = 0
+		d.mu.Unlock()
+		update(t, p, func(tx *store.Tx) error { // it starts as if nothing had been
+			sb, err := tx.Sandbox(ids[0])
+			if err != nil {
+				return err
+			}
+			sb.Wanted = engine.Up
+			if err := tx.PutSandbox(&sb); err != nil {
+				return err
+			}
+			_, err = tx.Fire(sb.ID, engine.Resume)
+			return err
+		})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if sb, _, _ := look(t, p, ids[0]); sb.State != engine.Waiting {
+			t.Errorf("started again it is %s: %s", sb.State, sb.Reason)
+		}
+	})
+}
+
+func TestAPoolThatFellBehindTheJournalLooksAgainAndCutsNoBoot(t *testing.T) {
+	poolTest(t, func(t *testing.T, p *Pool, d *boxes) {
+		first := add(t, p, "first")
+		time.Sleep(500 * time.Millisecond) // its box is being made
+		p.mu.Lock()                        // the reader stands still
+		update(t, p, func(tx *store.Tx) error {
+			sb, err := tx.Sandbox(first)
+			for range 3000 {
+				sb.Keep = !sb.Keep
+				err = errors.Join(err, tx.PutSandbox(&sb))
+			}
+			return err
+		})
+		second := add(t, p, "second")
+		if err := p.Store.Prune(t.Context(), 0, time.Hour); err != nil {
+			t.Error(err)
+		}
+		p.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for _, id := range []engine.SandboxID{first, second} {
+			if sb, _, _ := look(t, p, id); sb.State != engine.Waiting || d.booted[id] != 1 {
+				t.Errorf("%s is %s after %d boots, want it waiting after one", sb.Name, sb.State, d.booted[id])
+			}
 		}
 	})
 }

@@ -38,9 +38,10 @@ type actor struct {
 	exited    bool               // there was a proc
 
 	// The goroutine's own.
-	asked time.Time // the last start that somebody asked for
-	row   engine.Process
-	plan  launch
+	asked   time.Time // the last start that somebody asked for
+	crashes int       // exits since then that nobody asked for
+	row     engine.Process
+	plan    launch
 }
 
 // tell gives the actor a row that an event carries. The caller holds mu.

@@ -27,7 +27,8 @@ type box struct {
 
 	mu      sync.Mutex
 	started []*proc
-	refuse  error // of Start
+	refuse  error         // of Start
+	back    time.Duration // that the host's clock was put back before an exit
 	nextPID int
 }
 
@@ -60,11 +61,11 @@ func (b *box) Start(_ context.Context, id engine.ProcessID, cmd driver.Command, 
 		p.stdin, p.input = io.Pipe()
 	}
 	b.started = append(b.started, p)
-	run := b.run
+	run, back := b.run, b.back
 	go func() {
 		code := run(ctx, p)
 		p.mu.Lock()
-		p.exit.Code, p.exit.At = code, time.Now()
+		p.exit.Code, p.exit.At = code, time.Now().Add(-back)
 		p.mu.Unlock()
 		out.Close()
 		if errs != nil {

@@ -85,7 +85,7 @@ func (a *actor) begin(last context.Context, portless bool) (bool, error) {
 		return nil
 	})
 	if ok {
-		a.asked = time.Now()
+		a.asked, a.crashes = time.Now(), 0
 		a.s.mu.Lock()
 		a.renewed = false
 		delete(a.s.held, a.id)
@@ -191,8 +191,9 @@ func (a *actor) settle(last context.Context) {
 // and raises the signal where one is called for.
 func (a *actor) crashed(last context.Context, exit engine.Exit) Decision {
 	var d Decision
+	counts := 0
 	_, err := a.commit(last, func(tx *store.Tx, p *engine.Process) error {
-		d = Decision{}
+		d, counts = Decision{}, 0
 		sb, err := tx.Sandbox(a.sandbox)
 		if err != nil {
 			return err
@@ -205,6 +206,7 @@ func (a *actor) crashed(last context.Context, exit engine.Exit) Decision {
 		}
 		p.Exits = append(slices.Clone(p.Exits), exit)
 		p.Exits = p.Exits[max(0, len(p.Exits)-engine.KeptExits):]
+		counts = 1
 		if d, err = a.decide(tx, sb, *p); err != nil {
 			return err
 		}
@@ -218,11 +220,12 @@ func (a *actor) crashed(last context.Context, exit engine.Exit) Decision {
 		return err
 	})
 	if err != nil {
-		d = Decision{}
+		d, counts = Decision{}, 0
 		if engine.AsCode(err) != engine.NotFound {
 			a.complain("recording its exit", err)
 		}
 	}
+	a.crashes += counts
 	if d.Held {
 		a.hold()
 	}
@@ -242,14 +245,11 @@ func (a *actor) decide(tx *store.Tx, sb engine.Sandbox, p engine.Process) (Decis
 	return Decide(tx.Now, a.s.policy, spec, past), err
 }
 
-// unasked are the exits since the last start that somebody asked for.
+// unasked are the exits since the last start that somebody asked for, the one
+// to decide about included. They are counted, not told by their times: on a
+// clock that was put back, each would be the first, and nothing ever given up.
 func (a *actor) unasked(exits []engine.Exit) []engine.Exit {
-	since := a.asked.Truncate(time.Millisecond)
-	i := slices.IndexFunc(exits, func(e engine.Exit) bool { return !e.At.Before(since) })
-	if i < 0 {
-		i = len(exits) - 1
-	}
-	return exits[i:]
+	return exits[max(0, len(exits)-a.crashes-1):]
 }
 
 // apply puts a decision into the row.

@@ -80,6 +80,22 @@ func TestALongLifeResetsTheCount(t *testing.T) {
 	})
 }
 
+func TestAClockThatWasPutBackHidesNoCrashLoop(t *testing.T) {
+	bubble(t, spec(), lives, func(t *testing.T, w *world) {
+		w.wait(appID, is(engine.ProcessRunning))
+		w.box.mu.Lock()
+		w.box.run, w.box.back = livesFor(400*time.Millisecond, 1), time.Hour
+		w.box.mu.Unlock()
+		w.want(appID, engine.WantRestart)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		p := w.process(appID)
+		equal(t, "state", p.State, engine.ProcessFailed)
+		equal(t, "restarts", p.Restarts, 1)
+		equal(t, "signals", len(w.signals()), 1)
+	})
+}
+
 func TestAnOperatorsStopIsNoCrash(t *testing.T) {
 	bubble(t, spec(), lives, func(t *testing.T, w *world) {
 		for range 5 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // install reinstalls dependencies that are missing, partly there or corrupt.
@@ -36,17 +37,17 @@ func (install) Apply(ctx context.Context, _ Evidence, w Workbench) error {
 }
 
 var (
-	nodeModule = regexp.MustCompile(`(?:Cannot find (?:module|package)|Can't resolve|Failed to resolve import) ['"]([^'"\n]+)['"]`)
-	pyModule   = regexp.MustCompile(`(?:ModuleNotFoundError|ImportError): No module named ['"]?([A-Za-z0-9_.]+)`)
-	goModule   = regexp.MustCompile(`missing go\.sum entry|cannot find module providing package|verifying [^\s]+: checksum mismatch|go\.mod file indicates .* but vendor`)
-	damage     = regexp.MustCompile(`(?i)invalid package config [^\n]*node_modules|node_modules[^\n]*(?:unexpected end of json input|unexpected end of file|invalid elf header|file too short)|(?:unexpected end of json input|invalid elf header|file too short)[^\n]*node_modules`)
-	demoPart   = regexp.MustCompile(`(?i)cannot find part[:\s]+["']?([\w./@-]+)`)
+	nodeModule = lazily(`(?:Cannot find (?:module|package)|Can't resolve|Failed to resolve import) ['"]([^'"\n]+)['"]`)
+	pyModule   = lazily(`(?:ModuleNotFoundError|ImportError): No module named ['"]?([A-Za-z0-9_.]+)`)
+	goModule   = lazily(`missing go\.sum entry|cannot find module providing package|verifying [^\s]+: checksum mismatch|go\.mod file indicates .* but vendor`)
+	damage     = lazily(`(?i)invalid package config [^\n]*node_modules|node_modules[^\n]*(?:unexpected end of json input|unexpected end of file|invalid elf header|file too short)|(?:unexpected end of json input|invalid elf header|file too short)[^\n]*node_modules`)
+	demoPart   = lazily(`(?i)cannot find part[:\s]+["']?([\w./@-]+)`)
 )
 
 // nodeMissing: a package, by name or inside node_modules; a relative path is
 // the project's own file, which no install brings back.
 func nodeMissing(ev Evidence) string {
-	for _, m := range nodeModule.FindAllStringSubmatch(ev.Log, 50) {
+	for _, m := range nodeModule().FindAllStringSubmatch(ev.Log, 50) {
 		name := m[1]
 		_, inside, deep := strings.Cut(name, "node_modules/")
 		switch {
@@ -80,7 +81,7 @@ var pyNames = map[string]string{
 
 // pythonMissing: a module that the project's own list of dependencies names.
 func pythonMissing(ev Evidence) string {
-	for _, m := range pyModule.FindAllStringSubmatch(ev.Log, 50) {
+	for _, m := range pyModule().FindAllStringSubmatch(ev.Log, 50) {
 		module, _, _ := strings.Cut(m[1], ".")
 		if dep := pythonDependency(module); listed(ev, dep) {
 			return "the module " + module + " is missing"
@@ -117,14 +118,14 @@ func goMissing(ev Evidence) string {
 	if ev.Manifests["go.mod"] == "" {
 		return ""
 	}
-	if found := goModule.FindString(ev.Log); found != "" {
+	if found := goModule().FindString(ev.Log); found != "" {
 		return "modules are missing: " + found
 	}
 	return ""
 }
 
 func damaged(ev Evidence) string {
-	if damage.MatchString(ev.Log) {
+	if damage().MatchString(ev.Log) {
 		return "a dependency on disk is corrupt"
 	}
 	return ""
@@ -132,8 +133,14 @@ func damaged(ev Evidence) string {
 
 // demoMissing: the demo template's parts are its dependencies.
 func demoMissing(ev Evidence) string {
-	if m := demoPart.FindStringSubmatch(ev.Log); m != nil {
+	if m := demoPart().FindStringSubmatch(ev.Log); m != nil {
 		return fmt.Sprintf("the part %s is missing", m[1])
 	}
 	return ""
+}
+
+// lazily compiles an expression at its first use: this package is in a program
+// that starts for every process of a sandbox and for every command line.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

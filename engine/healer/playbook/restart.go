@@ -2,7 +2,6 @@ package playbook
 
 import (
 	"context"
-	"regexp"
 
 	"sbx/engine"
 )
@@ -15,7 +14,7 @@ func (restart) Edits() bool  { return false }
 
 // codeFault is what an interpreter or compiler says of code that can't run. It
 // says the same at the next start.
-var codeFault = regexp.MustCompile(`(?m)^\s*(?:Uncaught\s+)?(SyntaxError|IndentationError|TabError|ReferenceError|NameError|ImportError)\b|\.go:\d+:\d+: `)
+var codeFault = lazily(`(?m)^\s*(?:Uncaught\s+)?(SyntaxError|IndentationError|TabError|ReferenceError|NameError|ImportError)\b|\.go:\d+:\d+: `)
 
 func (restart) Applies(ev Evidence) (string, bool) {
 	if inVain(ev) {
@@ -39,7 +38,7 @@ func inVain(ev Evidence) bool {
 	case engine.PressureSignal:
 		return ev.Spec.App.Health != "" && !ev.Probe.OK
 	}
-	return ev.Signal.Kind == engine.ExitSignal && len(ev.Process.Exits) > 1 && codeFault.MatchString(ev.Log)
+	return ev.Signal.Kind == engine.ExitSignal && len(ev.Process.Exits) > 1 && codeFault().MatchString(ev.Log)
 }
 
 func (restart) Apply(ctx context.Context, _ Evidence, w Workbench) error { return w.Restart(ctx) }
