@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	toml "github.com/pelletier/go-toml/v2"
 
@@ -188,6 +190,7 @@ func (w *world) hold(who string, port int) (release func()) {
 	script := fmt.Sprintf(`import socket, time
 s = socket.socket()
 s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+print("trying", flush=True)
 while True:
     try:
         s.bind(("127.0.0.1", %d)); break
@@ -198,17 +201,18 @@ print("held", flush=True)
 time.sleep(600)
 `, port)
 	cmd := w.command("exec", "app", "--", "python3", "-c", script)
-	held := &waitFor{text: "held", seen: make(chan struct{})}
-	cmd.Stdout = held
+	trying, held := newWaitFor("trying"), newWaitFor("held")
+	cmd.Stdout = io.MultiWriter(trying, held)
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
+	w.wait(trying)
 	// The app leaves the port for a moment; the command is faster than its next start.
 	restart := w.command("restart", "app")
 	if err := restart.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	<-held.seen
+	w.wait(held)
 	return func() {
 		_ = restart.Wait() // its exit code tells the outcome, which the run tells better
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
@@ -224,6 +228,17 @@ type waitFor struct {
 	seen chan struct{}
 	had  strings.Builder
 	told bool
+}
+
+func newWaitFor(text string) *waitFor { return &waitFor{text: text, seen: make(chan struct{})} }
+
+func (w *world) wait(f *waitFor) {
+	w.t.Helper()
+	select {
+	case <-f.seen:
+	case <-time.After(time.Minute):
+		w.t.Fatalf("%q was not said within a minute", f.text)
+	}
 }
 
 func (w *waitFor) Write(b []byte) (int, error) {

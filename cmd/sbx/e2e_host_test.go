@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -100,7 +102,7 @@ func pathWithout(t *testing.T, names ...string) string {
 	}
 	for _, name := range []string{"sh", "cat", "rm", "ls", "sleep", "mkdir", "touch", "git", "bwrap", "node"} {
 		path, err := exec.LookPath(name)
-		if err != nil || contains(names, name) {
+		if err != nil || slices.Contains(names, name) {
 			continue
 		}
 		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
@@ -108,15 +110,6 @@ func pathWithout(t *testing.T, names ...string) string {
 		}
 	}
 	return "PATH=" + dir
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
 
 func TestWithoutBubblewrapTheNextBestConfines(t *testing.T) {
@@ -218,6 +211,42 @@ func TestAnOrdinaryUserSeesTheDemo(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("sbx %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+func TestADemoThatIsCutShortLeavesNothing(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		w := newWorld(t, nil)
+		tmp := filepath.Join(filepath.Dir(w.home), "tmp")
+		if err := os.MkdirAll(tmp, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		w.env = append(w.env, "TMPDIR="+tmp)
+		cmd := w.command("demo", "--plain")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		for lines.Scan() && !strings.Contains(lines.Text(), "ready") {
+			continue
+		}
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		for lines.Scan() { // to its end, so that it is never blocked
+			continue
+		}
+		_ = cmd.Wait() // the exit code says it
+		if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+			t.Errorf("%s: exit %d, want %d", sig, code, exitInterrupted)
+		}
+		if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+			t.Errorf("%s: left in the directory for temporary files: %v, %v", sig, left, err)
 		}
 	}
 }

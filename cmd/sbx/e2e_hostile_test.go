@@ -75,10 +75,6 @@ func TestEveryExampleRuns(t *testing.T) {
 	w := newWorld(t, nil)
 	base := filepath.Dir(w.home)
 	writeApp(t, filepath.Join(base, "my-app"), "exec sleep 1000")
-	fresh := func() {
-		w.run("rm", "api", "--yes")
-		w.ok("create", "--template", "demo", "--name", "api", "--label", "team=web")
-	}
 	seen := 0
 	for _, cmd := range newRootCmd(&cli{}).Commands() {
 		for _, line := range examplesOf(cmd) {
@@ -87,16 +83,7 @@ func TestEveryExampleRuns(t *testing.T) {
 				continue
 			}
 			seen++
-			fresh()
-			if cmd.Name() == "create" || cmd.Name() == "rm" {
-				w.run("rm", "api", "--yes")
-			}
-			if cmd.Name() == "rm" {
-				fresh()
-			}
-			if cmd.Name() == "start" {
-				w.ok("stop", "api")
-			}
+			w.prepare(cmd.Name())
 			if r := w.run(args...); r.code != 0 && !fine(line, r) {
 				t.Errorf("%s: exit %d\n%s%s", line, r.code, r.out, r.err)
 			}
@@ -104,6 +91,19 @@ func TestEveryExampleRuns(t *testing.T) {
 	}
 	if seen < 20 {
 		t.Errorf("only %d examples ran", seen)
+	}
+}
+
+// prepare makes the sandbox that the examples speak of as a command wants it.
+func (w *world) prepare(command string) {
+	there := w.run("show", "api").code == 0
+	switch {
+	case command == "create" && there:
+		w.ok("rm", "api", "--yes")
+	case command != "create" && !there:
+		w.ok("create", "--template", "demo", "--name", "api", "--label", "team=web")
+	case command == "start":
+		w.ok("stop", "api")
 	}
 }
 

@@ -35,10 +35,15 @@ func run(args []string) int {
 	return newCLI(os.Stdin, os.Stdout, os.Stderr, os.Environ()).run(ctx, args[1:])
 }
 
-// interruptible ends its context at the first Ctrl-C or TERM. The second one
-// kills: the default comes back as soon as the first was seen.
+// interruptible ends its context at the first Ctrl-C or TERM, or when the
+// terminal goes, unless somebody asked for that to be ignored (nohup). The
+// second one kills: the default comes back as soon as the first was seen.
 func interruptible() (context.Context, func()) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }

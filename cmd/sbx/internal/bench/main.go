@@ -29,8 +29,9 @@ type pair struct {
 
 // pairs is what is measured; FIGURES names are in the words.
 var pairs = []pair{
-	{"exit → recorded event", "./engine/local", "BenchmarkExitToEvent", "BenchmarkFloorExitSeen", "a child waited for"},
-	{"kill -9 → restarted child's first line", "./engine/local", "BenchmarkKillToFirstLine", "BenchmarkFloorSpawnToFirstLine", "a child started again and read"},
+	{"exit → recorded event", "./engine/local", "BenchmarkExitToEvent", "BenchmarkFloorExitSeen", "a child waited for and a line synced"},
+	{"kill -9 → restarted child's first line", "./engine/local", "BenchmarkKillToFirstLine/none", "BenchmarkFloorSpawnToFirstLine", "a child started again and read"},
+	{"the same in bubblewrap", "./engine/local", "BenchmarkKillToFirstLine/bubblewrap", "BenchmarkFloorSpawnToFirstLine", "a child started again and read, unconfined"},
 	{"2,000,000 log lines of 100 bytes, in a sandbox", "./engine/local", "BenchmarkTwoMillionLines", "BenchmarkFloorTwoMillionLines", "the same writer into a plain file; ≤ 1.3×"},
 	{"log, 64 KiB in bulk", "./engine/logs", "BenchmarkBulk/logs", "BenchmarkBulk/plain", "the same writer into a plain file; ≤ 1.3×"},
 	{"log, a write per line of 100 bytes", "./engine/logs", "BenchmarkLine/logs", "BenchmarkLine/plain", "the same writer into a plain file"},
@@ -41,10 +42,13 @@ var pairs = []pair{
 }
 
 func main() {
-	rounds := flag.Int("rounds", 3, "how often each is measured; the best counts, the spread is printed")
+	rounds := flag.Int("rounds", 3, "how often each is measured, in turns with its floor; the median ratio and the spreads are printed")
 	only := flag.String("only", "", "only the lines whose words match this regular expression")
 	flag.Parse()
 	match, err := regexp.Compile(*only)
+	if err == nil && *rounds < 1 {
+		err = fmt.Errorf("-rounds %d: one at least", *rounds)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
@@ -65,48 +69,86 @@ func main() {
 	}
 }
 
+// measure takes both sides in turns, round by round: a load that comes and
+// goes is then on both, and the ratio is of rounds that were neighbours.
 func (p pair) measure(rounds int) error {
-	names := "^(" + top(p.ours) + "|" + top(p.floor) + ")$"
-	cmd := exec.Command("go", "test", "-run", "^$", "-bench", names, "-count", strconv.Itoa(rounds), "-timeout", "10m", p.pkg)
-	out, err := cmd.CombinedOutput()
+	binary, err := build(p.pkg)
 	if err != nil {
-		return fmt.Errorf("%v: %s", err, lastLines(out, 3))
+		return err
 	}
-	ours, floor := samples(out, p.ours), samples(out, p.floor)
-	if len(ours) == 0 || len(floor) == 0 {
-		return fmt.Errorf("no result of %s or %s in %q", p.ours, p.floor, lastLines(out, 3))
+	defer os.Remove(binary)
+	var ours, floor, ratios []float64
+	for range rounds {
+		a, err := run(binary, p.pkg, p.ours)
+		if err != nil {
+			return err
+		}
+		b, err := run(binary, p.pkg, p.floor)
+		if err != nil {
+			return err
+		}
+		ours, floor, ratios = append(ours, a), append(floor, b), append(ratios, a/b)
 	}
-	fmt.Printf("%-50s %22s %22s %6.2f×  %s\n", p.what, spread(ours), spread(floor), ours[0]/floor[0], p.against)
+	slices.Sort(ratios)
+	fmt.Printf("%-50s %22s %22s %6.2f×  %s\n", p.what, spread(ours), spread(floor), ratios[len(ratios)/2], p.against)
 	return nil
 }
 
-// top is a benchmark without its sub-benchmark: what -bench takes per level.
-func top(name string) string {
-	name, _, _ = strings.Cut(name, "/")
-	return regexp.QuoteMeta(name)
+// build makes a package's test binary, once for all rounds.
+func build(pkg string) (string, error) {
+	f, err := os.CreateTemp("", "sbx-bench-*.test")
+	if err != nil {
+		return "", err
+	}
+	f.Close()
+	if out, err := exec.Command("go", "test", "-c", "-o", f.Name(), pkg).CombinedOutput(); err != nil {
+		os.Remove(f.Name())
+		return "", fmt.Errorf("%v: %s", err, lastLines(out, 3))
+	}
+	// Sandboxes run it as their launcher, as another user.
+	return f.Name(), os.Chmod(f.Name(), 0o755)
+}
+
+// run is one round of one benchmark, in ns/op.
+func run(binary, pkg, name string) (float64, error) {
+	cmd := exec.Command(binary, "-test.run", "^$", "-test.bench", exactly(name), "-test.timeout", "10m")
+	cmd.Dir = pkg
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("%v: %s", err, lastLines(out, 3))
+	}
+	ns, ok := result(out, name)
+	if !ok {
+		return 0, fmt.Errorf("no result of %s in %q", name, lastLines(out, 3))
+	}
+	return ns, nil
+}
+
+// exactly is the pattern that matches a benchmark alone, level by level.
+func exactly(name string) string {
+	levels := strings.Split(name, "/")
+	for i, level := range levels {
+		levels[i] = "^" + regexp.QuoteMeta(level) + "$"
+	}
+	return strings.Join(levels, "/")
 }
 
 var resultLine = regexp.MustCompile(`^(Benchmark\S+?)(?:-\d+)?\s+\d+\s+([0-9.]+) ns/op`)
 
-// samples are the ns/op of one benchmark, best first.
-func samples(out []byte, name string) []float64 {
-	var list []float64
+// result is the ns/op of one benchmark.
+func result(out []byte, name string) (float64, bool) {
 	for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
-		m := resultLine.FindStringSubmatch(sc.Text())
-		if m == nil || m[1] != name {
-			continue
-		}
-		if ns, err := strconv.ParseFloat(m[2], 64); err == nil {
-			list = append(list, ns)
+		if m := resultLine.FindStringSubmatch(sc.Text()); m != nil && m[1] == name {
+			ns, err := strconv.ParseFloat(m[2], 64)
+			return ns, err == nil
 		}
 	}
-	slices.Sort(list)
-	return list
+	return 0, false
 }
 
 // spread is the best and, after a dash, the worst.
 func spread(ns []float64) string {
-	return human(ns[0]) + " – " + human(ns[len(ns)-1])
+	return human(slices.Min(ns)) + " – " + human(slices.Max(ns))
 }
 
 func human(ns float64) string {
