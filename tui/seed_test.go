@@ -83,7 +83,23 @@ func seedSandbox(i int, now time.Time) engine.Sandbox {
 }
 
 func seedHeals(f *fakeEngine, now time.Time) {
-	s := f.snap
+	seedRuns(f.snap, now)
+	seedAttempts(f)
+	for i := range 5 {
+		sig, r := f.snap.Signals[seedID(i)], f.snap.Runs[seedID(i)]
+		f.records = append(f.records, engine.HealRecord{Seq: engine.Seq(900 + 2*i), Time: sig.At, By: engine.System, Body: engine.SignalRaised{Signal: sig}})
+		if !r.Open() {
+			f.records = append(f.records, engine.HealRecord{Seq: engine.Seq(901 + 2*i), Time: r.Ended, By: engine.System, Body: engine.HealFinished{Run: r}})
+		}
+	}
+	run := f.snap.Runs[seedID(0)]
+	f.points = []engine.Checkpoint{
+		{ID: "cp-7c1eabcdef", Sandbox: run.Sandbox, Note: "before the heal run", Created: run.Started},
+		{ID: "cp-11aaabcdef", Sandbox: run.Sandbox, Good: true, Note: "ready for a minute", Created: run.Started.Add(-time.Hour)},
+	}
+}
+
+func seedRuns(s *engine.Snapshot, now time.Time) {
 	doing := []string{"edit", "read", "restart"}
 	for i := range 5 {
 		id := seedID(i)
@@ -112,6 +128,10 @@ func seedHeals(f *fakeEngine, now time.Time) {
 		}
 		s.Signals[id], s.Runs[id] = sig, run
 	}
+}
+
+func seedAttempts(f *fakeEngine) {
+	s := f.snap
 	id, run := seedID(0), s.Runs[seedID(0)]
 	s.Attempts[id] = []engine.Attempt{
 		{
@@ -131,17 +151,6 @@ func seedHeals(f *fakeEngine, now time.Time) {
 	}
 	for _, st := range seedSteps(broken, 3) {
 		f.records = append(f.records, engine.HealRecord{Seq: engine.Seq(800 + len(f.records)), Time: st.Started, By: engine.System, Body: engine.HealStepped{Step: st}})
-	}
-	for i := range 5 {
-		sig, r := s.Signals[seedID(i)], s.Runs[seedID(i)]
-		f.records = append(f.records, engine.HealRecord{Seq: engine.Seq(900 + 2*i), Time: sig.At, By: engine.System, Body: engine.SignalRaised{Signal: sig}})
-		if !r.Open() {
-			f.records = append(f.records, engine.HealRecord{Seq: engine.Seq(901 + 2*i), Time: r.Ended, By: engine.System, Body: engine.HealFinished{Run: r}})
-		}
-	}
-	f.points = []engine.Checkpoint{
-		{ID: "cp-7c1eabcdef", Sandbox: id, Note: "before the heal run", Created: run.Started},
-		{ID: "cp-11aaabcdef", Sandbox: id, Good: true, Note: "ready for a minute", Created: run.Started.Add(-time.Hour)},
 	}
 }
 

@@ -28,8 +28,14 @@ exit 3`)
 	}
 	long := false
 	for _, args := range [][]string{
-		{"ls"}, {"show", "app"}, {"logs", "app"}, {"logs", "app", "-n", "3", "-t"}, {"logs", "--healer", "--full"},
-		{"logs", "--healer", "app"}, {"events"}, {"status"},
+		{"ls"},
+		{"show", "app"},
+		{"logs", "app"},
+		{"logs", "app", "-n", "3", "-t"},
+		{"logs", "--healer", "--full"},
+		{"logs", "--healer", "app"},
+		{"events"},
+		{"status"},
 	} {
 		for _, args := range [][]string{args, append(args, "--json")} {
 			out := w.ok(args...)
