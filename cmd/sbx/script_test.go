@@ -31,6 +31,7 @@ func setupStory(env *testscript.Env) error {
 		"SBX_HOME":          home,
 		"SBX_TIMINGS_SCALE": "0.1",
 		"SBX_SERVE_LISTEN":  "none",
+		"GORACE":            goRace,
 		"USER":              "tester",
 	} {
 		env.Setenv(k, v)
