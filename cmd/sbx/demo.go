@@ -22,9 +22,12 @@ func newDemoCmd(c *cli) *cobra.Command {
 this binary, uses a data directory of its own that is deleted at the end, and
 leaves nothing running.`,
 		Example: "  sbx demo\n  sbx demo --plain",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.demo(cmd.Context(), plain || !c.terminal) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.demo(cmd.Context(), plain || c.json || !c.terminal)
+		},
 	}
 	cmd.Flags().BoolVar(&plain, "plain", false, "lines instead of the dashboard; ends by itself")
+	addJSON(c, cmd)
 	return cmd
 }
 
@@ -61,7 +64,7 @@ var demoNames = []string{"bakery", "florist", "bookshop"}
 func (c *cli) demoPlain(ctx context.Context, e *local.Engine) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	fmt.Fprintf(c.out, "sbx demo: three sandboxes from the demo template, isolation %s\n", c.isolationOf(ctx, e))
+	c.tellf("sbx demo: three sandboxes from the demo template, isolation %s\n", c.isolationOf(ctx, e))
 	ids, err := c.demoCreate(ctx, e)
 	if err != nil {
 		return err
@@ -74,21 +77,28 @@ func (c *cli) demoPlain(ctx context.Context, e *local.Engine) error {
 		if sb.Health != engine.Ready {
 			return engine.Errorf(engine.Internal, "%s is %s: %s", sb.Name, sb.Health, sb.Reason)
 		}
-		fmt.Fprintf(c.out, "%s  %-10s ready\n", time.Now().Format("15:04:05"), sb.Name)
+		c.tellf("%s  %-10s ready\n", time.Now().Format("15:04:05"), sb.Name)
 	}
 	snap, err := e.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "\nnow its user deletes a part of %s and restarts it\n\n", demoNames[1])
+	c.tellf("\nnow its user deletes a part of %s and restarts it\n\n", demoNames[1])
 	if err := demoBreak(ctx, e, ids[1]); err != nil {
 		return err
 	}
 	if err := c.demoTell(ctx, e, snap, ids[1]); err != nil {
 		return err
 	}
-	fmt.Fprintln(c.out, "\nnothing of this is left running; start your own with: sbx create --template demo, then: sbx tui")
+	c.tellf("\nnothing of this is left running; start your own with: sbx create --template demo, then: sbx tui\n")
 	return nil
+}
+
+// tellf writes what only people read: with --json the records speak alone.
+func (c *cli) tellf(format string, args ...any) {
+	if !c.json {
+		fmt.Fprintf(c.out, format, args...)
+	}
 }
 
 func (c *cli) isolationOf(ctx context.Context, e engine.Engine) string {
