@@ -129,11 +129,14 @@ func (s *starting) spawn() error {
 		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd, Pdeathsig: syscall.SIGKILL},
 	}
 	if cgroups := b.host.cgroups; cgroups != nil {
-		var err error
-		if p.cg, err = cgroups.make(b.id, p.id); err != nil {
+		cg, err := cgroups.make(b.id, p.id)
+		if err != nil {
 			return spawnError(err)
 		}
-		fd, err := p.cg.open()
+		b.mu.Lock()
+		p.cg = cg
+		b.mu.Unlock()
+		fd, err := cg.open()
 		if err != nil {
 			return spawnError(err)
 		}
@@ -148,10 +151,10 @@ func (s *starting) spawn() error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", s.cmd.argv[0], err)
 	}
-	p.started = time.Now()
-	p.root, _ = statOf(pid) // a child of ours: a zombie at least
-	p.main = pid
-	p.exited = exitFile(pidfd)
+	root, _ := statOf(pid) // a child of ours: a zombie at least
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.started, p.root, p.main, p.exited = time.Now(), root, pid, exitFile(pidfd)
 	return nil
 }
 

@@ -49,19 +49,39 @@ func (b *box) Usage(ctx context.Context) (engine.Usage, error) {
 // count are the pids of the box's live trees and their cpu time.
 func (b *box) count() (pids []int, cpu time.Duration) {
 	if c := b.host.cgroups; c != nil {
-		for _, p := range b.live() {
-			pids = append(pids, p.cg.pids()...)
+		for _, t := range b.trees() {
+			pids = append(pids, t.cg.pids()...)
 		}
 		return pids, cpuOf(filepath.Join(c.root, string(b.id), "cpu.stat"))
 	}
 	table := b.host.procs.recent()
-	for _, p := range b.live() {
-		for _, s := range descendants(table, p.root) {
+	for _, t := range b.trees() {
+		for _, s := range descendants(table, t.root) {
 			pids = append(pids, s.PID)
 			cpu += time.Duration(s.Ticks) * clockTick
 		}
 	}
 	return pids, cpu
+}
+
+// tree is where the processes of one start are counted.
+type tree struct {
+	cg   *cgroup
+	root procStat
+}
+
+// trees are those of the box's processes that have begun: one that is being
+// started is there before it has a pid.
+func (b *box) trees() []tree {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []tree
+	for _, p := range b.procs {
+		if p.main != 0 {
+			list = append(list, tree{p.cg, p.root})
+		}
+	}
+	return list
 }
 
 // cpuOf reads usage_usec.
