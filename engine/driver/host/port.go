@@ -81,7 +81,7 @@ func (b *box) PortHolder(ctx context.Context, port int) (driver.Holder, error) {
 		return driver.Holder{}, nil
 	}
 	table := readProcs()
-	for _, p := range b.live() {
+	for _, p := range b.begun() {
 		for _, s := range p.members() {
 			if holds(s.PID, sockets) {
 				return driver.Holder{Held: true, Own: true, Live: true, PID: s.PID, Name: nameOf(s.PID)}, nil

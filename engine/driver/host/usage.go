@@ -73,12 +73,22 @@ type tree struct {
 // trees are those of the box's processes that have begun: one that is being
 // started is there before it has a pid.
 func (b *box) trees() []tree {
+	var list []tree
+	for _, p := range b.begun() {
+		list = append(list, tree{p.cg, p.root})
+	}
+	return list
+}
+
+// begun are those of the live processes that have a pid: what their start set
+// does not change any more.
+func (b *box) begun() []*proc {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var list []tree
+	var list []*proc
 	for _, p := range b.procs {
 		if p.main != 0 {
-			list = append(list, tree{p.cg, p.root})
+			list = append(list, p)
 		}
 	}
 	return list
