@@ -52,8 +52,12 @@ func (h *Host) strays(id engine.SandboxID) (groups []*cgroup, procs []procStat) 
 		}
 		for _, p := range append(b.live(), b.endingNested()...) {
 			live[p.mark] = true
-			if p.cg != nil {
-				live[p.cg.dir] = true
+			cg, begun := b.standing(p)
+			if cg != nil {
+				live[cg.dir] = true
+			}
+			if !begun {
+				continue
 			}
 			for _, s := range p.members() {
 				ours[s.PID] = true

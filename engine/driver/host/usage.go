@@ -94,6 +94,14 @@ func (b *box) begun() []*proc {
 	return list
 }
 
+// standing is the cgroup of a process, which its start may have made already,
+// and whether it has a pid: what its start set does not change after that.
+func (b *box) standing(p *proc) (cg *cgroup, begun bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return p.cg, p.main != 0
+}
+
 // cpuOf reads usage_usec.
 func cpuOf(file string) time.Duration {
 	data, err := os.ReadFile(file)
