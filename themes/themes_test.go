@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestBuiltInThemesCanBeReadByEveryone(t *testing.T) {
 	names := Names("")
-	if len(names) < 7 {
+	if len(names) < 15 {
 		t.Fatalf("only %d built-in themes: %v", len(names), names)
 	}
 	for _, name := range names {
@@ -122,6 +124,28 @@ func TestUserThemeWinsByNameAndInherits(t *testing.T) {
 	}
 	if _, err := Load("../classic", dir); err == nil {
 		t.Error("a path was taken for a name")
+	}
+}
+
+func TestAFormattedThemeReadsBackTheSame(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range Names("") {
+		want, err := Load(name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Title += " \"\x1b é"
+		if err := os.WriteFile(filepath.Join(dir, "copy.toml"), []byte(Format(want)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Load("copy", dir)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got.Name = want.Name
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: it reads back differently (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

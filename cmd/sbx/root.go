@@ -56,7 +56,7 @@ Start with: sbx demo`,
 			newCreateCmd(c), newStartCmd(c), newStopCmd(c), newRestartCmd(c), newHealCmd(c), newExecCmd(c),
 			newSpawnCmd(c), newAttachCmd(c), newKillCmd(c), newRmCmd(c),
 		}},
-		{groupEngine, []*cobra.Command{newServeCmd(c), newDemoCmd(c), newConfigCmd(c), newDoctorCmd(c), newVersionCmd(c)}},
+		{groupEngine, []*cobra.Command{newServeCmd(c), newDemoCmd(c), newConfigCmd(c), newThemeCmd(c), newDoctorCmd(c), newVersionCmd(c)}},
 	} {
 		for _, cmd := range group.cmds {
 			cmd.GroupID = group.id
