@@ -17,7 +17,7 @@ func newThemeCmd(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "theme",
 		Short:   "List, show and check the dashboard's themes",
-		Example: "  sbx theme ls\n  sbx theme show nord > ~/.config/sbx/themes/mine.toml\n  sbx theme check mine",
+		Example: "  sbx theme ls\n  sbx theme show nord\n  sbx theme check nord",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -31,14 +31,14 @@ func newThemeCmd(c *cli) *cobra.Command {
 	show := &cobra.Command{
 		Use:     "show NAME",
 		Short:   "Print a theme as TOML, complete: a start for one of your own",
-		Example: "  sbx theme show nord > ~/.config/sbx/themes/mine.toml",
+		Example: "  sbx theme show nord",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return showTheme(c, args[0]) },
 	}
 	check := &cobra.Command{
 		Use:     "check NAME|FILE",
 		Short:   "Say what of a theme can't be read or told apart; exit 1 if there is something",
-		Example: "  sbx theme check ~/.config/sbx/themes/mine.toml",
+		Example: "  sbx theme check nord",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return checkTheme(c, args[0]) },
 	}
