@@ -102,7 +102,20 @@ type (
 		// Stdin: keep the command's input open for [Processes.Pipe].
 		Stdin bool `json:"stdin,omitempty"`
 	}
-	// KillProcess ends a spawned process and all its children.
+	// OpenTerminal runs a command on a terminal of its own. The receipt names
+	// the process.
+	OpenTerminal struct {
+		Sandbox SandboxID `json:"sandbox"`
+		Name    string    `json:"name,omitempty"` // for people; need not be unique
+		// Command is what runs on it; an empty Shell is the user's shell. A
+		// terminal has no timeout.
+		Command Command  `json:"command,omitzero"`
+		Size    TermSize `json:"size,omitzero"` // zero: [DefaultTermSize]
+		// Record keeps exact times of all that is printed. What is typed isn't
+		// recorded, but most of it is echoed.
+		Record bool `json:"record,omitempty"`
+	}
+	// KillProcess ends a spawned process or terminal and all its children.
 	KillProcess struct {
 		Process ProcessID `json:"process"`
 	}
@@ -127,5 +140,6 @@ func (a SetMaintenance) Subject() string { return string(a.Sandbox) }
 func (a StartHeal) Subject() string      { return string(a.Sandbox) }
 func (a CancelHeal) Subject() string     { return string(a.Sandbox) }
 func (a Spawn) Subject() string          { return string(a.Sandbox) }
+func (a OpenTerminal) Subject() string   { return string(a.Sandbox) }
 func (a KillProcess) Subject() string    { return string(a.Process) }
 func (a WriteFile) Subject() string      { return string(a.Sandbox) }

@@ -81,6 +81,8 @@ var (
 		func(a *CancelHeal, id string) { a.Sandbox = SandboxID(id) })
 	spawn = row("process.spawn", "run a command in", Operator, Harmless, "POST /v1/sandboxes/{id}/processes",
 		func(a *Spawn, id string) { a.Sandbox = SandboxID(id) })
+	openTerminal = row("terminal.open", "open a terminal in", Operator, Harmless, "POST /v1/sandboxes/{id}/terminals",
+		func(a *OpenTerminal, id string) { a.Sandbox = SandboxID(id) })
 	killProcess = row("process.kill", "kill", Operator, Confirm, "DELETE /v1/processes/{id}",
 		func(a *KillProcess, id string) { a.Process = ProcessID(id) })
 	writeFile = row("file.write", "write a file in", Operator, Harmless, "PUT /v1/sandboxes/{id}/file",
@@ -90,7 +92,7 @@ var (
 // ActionTable is every kind of action.
 var ActionTable = []*ActionEntry{
 	createSandbox, applySpec, startSandbox, stopSandbox, restartApp, removeSandbox, keepSandbox,
-	setMaintenance, startHeal, cancelHeal, spawn, killProcess, writeFile,
+	setMaintenance, startHeal, cancelHeal, spawn, openTerminal, killProcess, writeFile,
 }
 
 // EntryOf is the table's row for a body.
@@ -107,5 +109,6 @@ func (SetMaintenance) entry() *ActionEntry { return setMaintenance }
 func (StartHeal) entry() *ActionEntry      { return startHeal }
 func (CancelHeal) entry() *ActionEntry     { return cancelHeal }
 func (Spawn) entry() *ActionEntry          { return spawn }
+func (OpenTerminal) entry() *ActionEntry   { return openTerminal }
 func (KillProcess) entry() *ActionEntry    { return killProcess }
 func (WriteFile) entry() *ActionEntry      { return writeFile }

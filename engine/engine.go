@@ -20,6 +20,7 @@ type Engine interface {
 	History
 	Processes
 	Files
+	Terminals
 	io.Closer // local: stop the engine. client: hang up.
 }
 

@@ -20,6 +20,7 @@ type Handle struct {
 	e       Engine
 	id      ProcessID
 	sandbox SandboxID
+	kind    ProcessKind
 	command Command
 	options SpawnOptions
 	input   inlet
@@ -115,7 +116,7 @@ func FindHandle(ctx context.Context, e Engine, ref string, o SpawnOptions) (*Han
 	if err != nil {
 		return nil, err
 	}
-	if p.Kind != Spawned {
+	if !p.Once() {
 		return nil, Errorf(Invalid, "%s is supervised, and has no end to wait for", p.Name).
 			WithHint("its log: sbx logs %s", p.Sandbox)
 	}
@@ -138,7 +139,7 @@ func newHandle(e Engine, p Process, o SpawnOptions) *Handle {
 		o.Keep = KeptOutput
 	}
 	return &Handle{
-		e: e, id: p.ID, sandbox: p.Sandbox, command: p.Command, options: o, row: p, pid: p.PID,
+		e: e, id: p.ID, sandbox: p.Sandbox, kind: p.Kind, command: p.Command, options: o, row: p, pid: p.PID,
 		input:   inlet{open: p.Stdin, turn: make(chan struct{}, 1)},
 		running: make(chan struct{}), done: make(chan struct{}),
 		out: kept{max: max(0, o.Keep)}, err: kept{max: max(0, o.Keep)},

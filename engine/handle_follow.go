@@ -87,6 +87,9 @@ func closeOnce(c chan struct{}) {
 
 // wants reports whether anybody wants to know what a stream says.
 func (h *Handle) wants(stream Stream) bool {
+	if stream == Stderr && h.kind == Interactive {
+		return false // a terminal's has its sizes
+	}
 	if stream == Stdout && h.options.OnStdout != nil || stream == Stderr && h.options.OnStderr != nil {
 		return true
 	}

@@ -12,6 +12,8 @@ type ProcessKind string
 const (
 	Supervised ProcessKind = "supervised" // in the spec; kept running
 	Spawned    ProcessKind = "spawned"    // a command, once
+	// Interactive is a command on a terminal, once.
+	Interactive ProcessKind = "terminal"
 )
 
 // WantedProcess is what a process should do. An operator's stop changes this,
@@ -25,11 +27,11 @@ const (
 	WantRestart WantedProcess = "restart" // stop, start, then running
 )
 
-// Process is one command in a sandbox: supervised or spawned.
+// Process is one command in a sandbox: supervised, spawned or on a terminal.
 type Process struct {
 	ID      ProcessID     `json:"id"`
 	Sandbox SandboxID     `json:"sandbox"`
-	Name    string        `json:"name,omitempty"` // of a supervised one: "app", …
+	Name    string        `json:"name,omitempty"` // of a supervised one: "app", …; of a terminal, if it was given one
 	Kind    ProcessKind   `json:"kind"`
 	Command Command       `json:"command"`
 	Stdin   bool          `json:"stdin,omitempty"` // of a spawned one: its input stays open
@@ -50,7 +52,12 @@ type Process struct {
 	// LogStart is where the log of the last start begins.
 	LogStart int64 `json:"logStart"`
 	By       Actor `json:"by,omitzero"` // who spawned it
+	// Terminal is set for one that is Interactive.
+	Terminal *TerminalState `json:"terminal,omitempty"`
 }
+
+// Once reports whether it is run once, as somebody asked, and never again.
+func (p Process) Once() bool { return p.Kind != Supervised }
 
 // Running reports whether it runs, or is about to or hasn't quite ended.
 func (p Process) Running() bool { return p.State.Alive() }

@@ -206,3 +206,11 @@ func (f *fakeEngine) ReadFile(context.Context, engine.SandboxID, string) (engine
 }
 
 func (f *fakeEngine) Close() error { return nil }
+
+func (f *fakeEngine) AttachTerminal(context.Context, engine.ProcessID, engine.Attachment) (engine.Terminal, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (f *fakeEngine) Recording(context.Context, engine.ProcessID) iter.Seq2[engine.Recorded, error] {
+	return func(yield func(engine.Recorded, error) bool) { yield(engine.Recorded{}, errors.ErrUnsupported) }
+}

@@ -138,7 +138,7 @@ func (h *happening) sandbox(old, sb engine.Sandbox) {
 }
 
 func (h *happening) process(old, p engine.Process) {
-	if p.State == old.State || p.Kind == engine.Spawned {
+	if p.State == old.State || p.Once() {
 		return
 	}
 	switch p.State {

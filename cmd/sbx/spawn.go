@@ -155,7 +155,7 @@ func latest(list []engine.Process, n int) []engine.Process {
 	over := map[engine.SandboxID]int{}
 	var kept []engine.Process
 	for _, p := range slices.Backward(list) {
-		if p.Kind == engine.Spawned && p.State.Over() {
+		if p.Once() && p.State.Over() {
 			if over[p.Sandbox]++; over[p.Sandbox] > n {
 				continue
 			}

@@ -99,6 +99,14 @@ type Command struct {
 	Network   bool     // for ProfileAgent; an app always has it
 	Stdin     bool     // keep an input open; else it reads end-of-file
 	Limits    engine.Limits
+	// Terminal: run it on a terminal of its own, which its three streams are.
+	// Input then types, and what is printed is the one output.
+	Terminal *Terminal
+}
+
+// Terminal is how a command's terminal begins.
+type Terminal struct {
+	Size engine.TermSize
 }
 
 // Proc is a started process with all its descendants.
@@ -112,8 +120,12 @@ type Proc interface {
 	// Kill sends TERM to the whole tree, KILL after grace, and returns when
 	// nothing of it is left. The exit then has Killed set.
 	Kill(ctx context.Context, grace time.Duration) error
-	// Input is the process's stdin; nil without Command.Stdin.
+	// Input is the process's stdin; nil without Command.Stdin or a terminal.
+	// Closing a terminal's does nothing: its program has one way out, its own.
 	Input() io.WriteCloser
+	// Resize gives its terminal a size, and tells the program if that is
+	// another one. Without a terminal it is a Conflict.
+	Resize(ctx context.Context, size engine.TermSize) error
 }
 
 // Holder is who listens on a port.

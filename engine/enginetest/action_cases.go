@@ -136,6 +136,7 @@ func unknownIDs(t *testing.T, s *suite) {
 		engine.StartHeal{Sandbox: sb},
 		engine.CancelHeal{Sandbox: sb},
 		engine.Spawn{Sandbox: sb, Command: engine.Command{Shell: "true"}},
+		engine.OpenTerminal{Sandbox: sb},
 		engine.KillProcess{Process: ps},
 		engine.WriteFile{Sandbox: sb, Name: "a"},
 	}

@@ -334,3 +334,5 @@ func (b *box) Commit(_ context.Context, paths []string, message string) (string,
 	b.commits = append(b.commits, commit{paths, message})
 	return fmt.Sprintf("c%d", len(b.commits)), nil
 }
+
+func (p *proc) Resize(context.Context, engine.TermSize) error { return nil }

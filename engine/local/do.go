@@ -89,6 +89,8 @@ func (e *Engine) prepare(ctx context.Context, a engine.Action) (effect, error) {
 		return cancelHeal(a.By, b), nil
 	case engine.Spawn:
 		return spawn(a.By, b)
+	case engine.OpenTerminal:
+		return openTerminal(a.By, b)
 	case engine.KillProcess:
 		return killProcess(b), nil
 	case engine.WriteFile:

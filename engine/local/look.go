@@ -83,7 +83,7 @@ func atRest(p engine.Process) engine.Process {
 	switch {
 	case p.State.Over():
 		return p
-	case p.Kind == engine.Spawned:
+	case p.Once():
 		p.State, p.Reason = engine.ProcessExited, "no engine is running"
 	default:
 		p.State = engine.ProcessStopped
@@ -212,6 +212,16 @@ func (l *Looker) Logs(ctx context.Context, q engine.LogQuery) iter.Seq2[engine.L
 // Pipe needs an engine.
 func (l *Looker) Pipe(context.Context, engine.ProcessID, engine.LogPosition) (engine.Pipe, error) {
 	return nil, errNotRunning
+}
+
+// AttachTerminal needs an engine.
+func (l *Looker) AttachTerminal(context.Context, engine.ProcessID, engine.Attachment) (engine.Terminal, error) {
+	return nil, errNotRunning
+}
+
+// Recording reads what a terminal left.
+func (l *Looker) Recording(ctx context.Context, id engine.ProcessID) iter.Seq2[engine.Recorded, error] {
+	return func(yield func(engine.Recorded, error) bool) { yield(engine.Recorded{}, errNotRunning) }
 }
 
 // ReadDir needs an engine: workspaces are a driver's.

@@ -16,23 +16,25 @@ func spawn(by engine.Actor, b engine.Spawn) (effect, error) {
 	if err := checkCommand(b.Command); err != nil {
 		return nil, err
 	}
+	return once(engine.Process{Sandbox: b.Sandbox, Kind: engine.Spawned, Command: b.Command, Stdin: b.Stdin, By: by}), nil
+}
+
+// once writes the row of what runs once.
+func once(p engine.Process) effect {
 	return func(tx *store.Tx, r *engine.Receipt) error {
-		r.Sandbox = b.Sandbox
-		sb, err := tx.Sandbox(b.Sandbox)
+		r.Sandbox = p.Sandbox
+		sb, err := tx.Sandbox(p.Sandbox)
 		if err != nil {
 			return err
 		}
 		if err := awake(tx, sb); err != nil {
 			return err
 		}
-		p := engine.Process{
-			ID:      engine.ProcessID(engine.NewID(engine.ProcessPrefix)),
-			Sandbox: sb.ID, Kind: engine.Spawned, Command: b.Command, Stdin: b.Stdin,
-			Wanted: engine.WantRunning, State: engine.ProcessStarting, By: by,
-		}
+		p.ID = engine.ProcessID(engine.NewID(engine.ProcessPrefix))
+		p.Wanted, p.State = engine.WantRunning, engine.ProcessStarting
 		r.Process = p.ID
 		return tx.PutProcess(p)
-	}, nil
+	}
 }
 
 // awake makes sure that a sandbox is up or on its way, and marks it as used.

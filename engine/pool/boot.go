@@ -126,7 +126,7 @@ func bootFailed(tx *store.Tx, sb engine.Sandbox, cause error) (cut []engine.Proc
 		return nil, err
 	}
 	for _, ps := range procs {
-		if ps.Kind != engine.Spawned || ps.State.Over() {
+		if !ps.Once() || ps.State.Over() {
 			continue
 		}
 		ps.Wanted, ps.State = engine.WantStopped, engine.ProcessExited

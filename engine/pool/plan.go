@@ -64,9 +64,15 @@ func alive(procs []engine.Process) bool {
 
 func spawned(procs []engine.Process) bool {
 	for _, p := range procs {
-		if p.Kind == engine.Spawned && !p.State.Over() {
+		if !p.State.Over() && (p.Kind == engine.Spawned || watched(p)) {
 			return true
 		}
 	}
 	return false
+}
+
+// watched reports whether somebody sits at a terminal. One that was left open
+// is no work: it would keep its sandbox from ever being idle.
+func watched(p engine.Process) bool {
+	return p.Kind == engine.Interactive && p.Terminal != nil && p.Terminal.Viewers > 0
 }

@@ -114,6 +114,9 @@ func (a *actor) prepare(ctx context.Context) (launch, error) {
 func command(p engine.Process, sb engine.Sandbox, env map[string]string, port int) driver.Command {
 	cmd := driver.Command{Command: p.Command, Profile: driver.ProfileApp, Stdin: p.Stdin, Limits: sb.Spec.Limits}
 	cmd.Timeout = 0 // it is the actor's to keep
+	if t := p.Terminal; t != nil {
+		cmd.Terminal = &driver.Terminal{Size: t.Size}
+	}
 	cmd.Env = map[string]string{"PYTHONUNBUFFERED": "1"}
 	maps.Copy(cmd.Env, env)
 	maps.Copy(cmd.Env, p.Command.Env)
@@ -184,11 +187,10 @@ func (a *actor) launch(last context.Context) life {
 		return life{err: err}
 	}
 	l := life{outputs: outs, logStart: outs[0].Position()}
-	out, errs := outs[0], outs[len(outs)-1]
-	if a.supervised {
-		l.proc, l.err = a.plan.box.Start(last, a.id, a.plan.cmd, out, nil)
+	if len(outs) == 1 {
+		l.proc, l.err = a.plan.box.Start(last, a.id, a.plan.cmd, outs[0], nil)
 	} else {
-		l.proc, l.err = a.plan.box.Start(last, a.id, a.plan.cmd, out, errs)
+		l.proc, l.err = a.plan.box.Start(last, a.id, a.plan.cmd, outs[0], outs[1])
 	}
 	l.started = time.Now()
 	if l.err != nil {
@@ -204,10 +206,10 @@ func (a *actor) launch(last context.Context) life {
 }
 
 // outputs opens the logs: one for a supervised process, whose streams share
-// it; two that end with it for a command.
+// it; for a command two that end with it, or one if it is on a terminal.
 func (a *actor) outputs() ([]*output, error) {
 	streams := []engine.Stream{engine.Stdout}
-	if !a.supervised {
+	if !a.supervised && a.plan.cmd.Terminal == nil {
 		streams = append(streams, engine.Stderr)
 	}
 	var outs []*output

@@ -26,7 +26,7 @@ type outlook struct {
 // mean nothing.
 func next(p engine.Process, o outlook) step {
 	switch {
-	case p.Kind == engine.Spawned:
+	case p.Once():
 		return nextSpawned(p, o)
 	case p.Wanted == engine.WantStopped && p.State == engine.ProcessStopped:
 		return rest

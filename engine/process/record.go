@@ -146,7 +146,7 @@ func (a *actor) ended(last context.Context, exit engine.Exit) {
 	_, err := a.commit(last, func(_ *store.Tx, p *engine.Process) error {
 		p.Exit, p.PID = &exit, 0
 		switch {
-		case p.Kind == engine.Spawned:
+		case p.Once():
 			p.State, p.Reason = engine.ProcessExited, exit.String()
 			if exit.Killed {
 				p.Reason = "killed"
@@ -172,9 +172,9 @@ func (a *actor) settle(last context.Context) {
 	a.endLogs()
 	_, err := a.commit(last, func(tx *store.Tx, p *engine.Process) error {
 		switch {
-		case p.Kind == engine.Spawned && p.Wanted != engine.WantStopped:
+		case p.Once() && p.Wanted != engine.WantStopped:
 			recovered(p, tx) // its actor could not record how it ended
-		case p.Kind == engine.Spawned:
+		case p.Once():
 			exit := engine.Exit{Code: engine.ExitSignalBase + 15, Signal: "SIGTERM", Killed: true, At: tx.Now}
 			p.State, p.Reason, p.Exit = engine.ProcessExited, "killed before it was started", &exit
 		case p.Wanted == engine.WantStopped:

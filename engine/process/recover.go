@@ -18,7 +18,7 @@ func Recover(tx *store.Tx) (ended []engine.ProcessID, err error) {
 		return nil, err
 	}
 	for _, p := range live {
-		if p.Kind == engine.Spawned {
+		if p.Once() {
 			ended = append(ended, p.ID)
 		}
 		if !recovered(&p, tx) {
@@ -43,7 +43,7 @@ func recovered(p *engine.Process, tx *store.Tx) bool {
 	}
 	was := p.State
 	p.PID = 0
-	if p.Kind == engine.Spawned {
+	if p.Once() {
 		exit.Error = Stopped
 		p.State, p.Reason, p.Exit = engine.ProcessExited, Stopped, &exit
 		return true

@@ -46,6 +46,7 @@ type proc struct {
 	pid    int
 	name   string
 	in     *io.PipeWriter
+	tty    bool
 	done   chan struct{}
 	exit   engine.Exit
 	cancel context.CancelCauseFunc
@@ -84,7 +85,8 @@ func (b *Box) Start(_ context.Context, id engine.ProcessID, cmd driver.Command, 
 	if errs != nil {
 		program.Stderr = errs
 	}
-	if cmd.Stdin {
+	p.tty = cmd.Terminal != nil
+	if cmd.Stdin || p.tty {
 		program.Stdin, p.in = io.Pipe()
 	}
 	go func() {
@@ -216,4 +218,12 @@ func (p *proc) Input() io.WriteCloser {
 		return nil
 	}
 	return p.in
+}
+
+// Resize gives a terminal a size, which nothing here shows.
+func (p *proc) Resize(ctx context.Context, size engine.TermSize) error {
+	if !p.tty {
+		return engine.Errorf(engine.Conflict, "%s has no terminal", p.id)
+	}
+	return errors.Join(size.Check(), ctx.Err())
 }

@@ -235,3 +235,8 @@ func (p *proc) askToEnd(ctx context.Context, grace time.Duration) error {
 	}
 	return nil
 }
+
+// Resize gives its terminal a size.
+func (p *proc) Resize(context.Context, engine.TermSize) error {
+	return engine.Errorf(engine.Conflict, "%s has no terminal", p.id)
+}
