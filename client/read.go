@@ -38,6 +38,9 @@ func fillMaps(s *engine.Snapshot) {
 	if s.Signals == nil {
 		s.Signals = empty.Signals
 	}
+	if s.Incidents == nil {
+		s.Incidents = empty.Incidents
+	}
 }
 
 // Checkpoints are a sandbox's, newest first.

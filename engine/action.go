@@ -23,7 +23,9 @@ type Receipt struct {
 	Sandbox  SandboxID `json:"sandbox,omitempty"`
 	Process  ProcessID `json:"process,omitempty"`
 	Run      RunID     `json:"run,omitempty"`
-	Version  Version   `json:"version,omitempty"` // of a file that was written
+	// Incident is the one that the action was about.
+	Incident IncidentID `json:"incident,omitempty"`
+	Version  Version    `json:"version,omitempty"` // of a file that was written
 	// Note is something that the caller should know: "already healthy".
 	Note string `json:"note,omitempty"`
 }
@@ -86,15 +88,6 @@ type (
 		For     Duration  `json:"for,omitempty"` // 0: until resumed
 		Reason  string    `json:"reason,omitempty"`
 	}
-	// StartHeal opens a heal run. A healthy sandbox is left alone and the
-	// receipt says so; one that is being healed is a Conflict that names who asked.
-	StartHeal struct {
-		Sandbox SandboxID `json:"sandbox"`
-	}
-	// CancelHeal ends the open run; what it changed is rolled back.
-	CancelHeal struct {
-		Sandbox SandboxID `json:"sandbox"`
-	}
 	// Spawn runs a command. The receipt names the process.
 	Spawn struct {
 		Sandbox SandboxID `json:"sandbox"`
@@ -137,8 +130,6 @@ func (a RestartApp) Subject() string     { return string(a.Sandbox) }
 func (a RemoveSandbox) Subject() string  { return string(a.Sandbox) }
 func (a KeepSandbox) Subject() string    { return string(a.Sandbox) }
 func (a SetMaintenance) Subject() string { return string(a.Sandbox) }
-func (a StartHeal) Subject() string      { return string(a.Sandbox) }
-func (a CancelHeal) Subject() string     { return string(a.Sandbox) }
 func (a Spawn) Subject() string          { return string(a.Sandbox) }
 func (a OpenTerminal) Subject() string   { return string(a.Sandbox) }
 func (a KillProcess) Subject() string    { return string(a.Process) }

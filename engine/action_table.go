@@ -75,10 +75,6 @@ var (
 		func(a *KeepSandbox, id string) { a.Sandbox = SandboxID(id) })
 	setMaintenance = row("sandbox.maintenance", "pause auto-heal of", Operator, Harmless, "PUT /v1/sandboxes/{id}/maintenance",
 		func(a *SetMaintenance, id string) { a.Sandbox = SandboxID(id) })
-	startHeal = row("heal.start", "heal", Operator, Harmless, "POST /v1/sandboxes/{id}/heal",
-		func(a *StartHeal, id string) { a.Sandbox = SandboxID(id) })
-	cancelHeal = row("heal.cancel", "abort the heal of", Operator, Repeat, "DELETE /v1/sandboxes/{id}/heal",
-		func(a *CancelHeal, id string) { a.Sandbox = SandboxID(id) })
 	spawn = row("process.spawn", "run a command in", Operator, Harmless, "POST /v1/sandboxes/{id}/processes",
 		func(a *Spawn, id string) { a.Sandbox = SandboxID(id) })
 	openTerminal = row("terminal.open", "open a terminal in", Operator, Harmless, "POST /v1/sandboxes/{id}/terminals",
@@ -92,7 +88,8 @@ var (
 // ActionTable is every kind of action.
 var ActionTable = []*ActionEntry{
 	createSandbox, applySpec, startSandbox, stopSandbox, restartApp, removeSandbox, keepSandbox,
-	setMaintenance, startHeal, cancelHeal, spawn, openTerminal, killProcess, writeFile,
+	setMaintenance, startHeal, applyPlan, cancelHeal, noteHeal, watchIncident,
+	spawn, openTerminal, killProcess, writeFile,
 }
 
 // EntryOf is the table's row for a body.
@@ -106,8 +103,6 @@ func (RestartApp) entry() *ActionEntry     { return restartApp }
 func (RemoveSandbox) entry() *ActionEntry  { return removeSandbox }
 func (KeepSandbox) entry() *ActionEntry    { return keepSandbox }
 func (SetMaintenance) entry() *ActionEntry { return setMaintenance }
-func (StartHeal) entry() *ActionEntry      { return startHeal }
-func (CancelHeal) entry() *ActionEntry     { return cancelHeal }
 func (Spawn) entry() *ActionEntry          { return spawn }
 func (OpenTerminal) entry() *ActionEntry   { return openTerminal }
 func (KillProcess) entry() *ActionEntry    { return killProcess }

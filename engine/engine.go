@@ -21,6 +21,7 @@ type Engine interface {
 	Processes
 	Files
 	Terminals
+	Triage
 	io.Closer // local: stop the engine. client: hang up.
 }
 
@@ -79,6 +80,15 @@ type Processes interface {
 	// doesn't read waits, and is released by Close and by the end of ctx;
 	// writing to what has exited or closed its input is a [Conflict].
 	Pipe(ctx context.Context, id ProcessID, after LogPosition) (Pipe, error)
+}
+
+// Triage is what is known of heals beyond single runs: faults that several
+// sandboxes have, and what models may still spend.
+type Triage interface {
+	// Incidents are those that q selects, oldest first.
+	Incidents(ctx context.Context, q IncidentQuery) ([]Incident, error)
+	// Budgets are the bounds on models' work, and what of them was used today.
+	Budgets(ctx context.Context) (Budgets, error)
 }
 
 // Pipe is a stream over a process's stdout and stdin, fit for JSON-RPC.

@@ -96,6 +96,15 @@ type (
 	HealFinished struct {
 		Run HealRun `json:"run"`
 	}
+	// HealNoted: somebody told the model that heals a sandbox something, or a
+	// run took what was told before it began.
+	HealNoted struct {
+		Note HealNote `json:"note"`
+	}
+	// IncidentChanged: an incident was opened, moved on or ended.
+	IncidentChanged struct {
+		Incident Incident `json:"incident"`
+	}
 	// UnknownEvent is an event of a newer engine: shown as unknown, never an error.
 	UnknownEvent struct {
 		Name string
@@ -115,19 +124,24 @@ const (
 	KindHealAttempted  = "heal.attempt"
 	KindHealStepped    = "heal.step"
 	KindHealFinished   = "heal.finished"
+	KindHealNoted      = "heal.note"
+
+	KindIncidentChanged = "incident.changed"
 )
 
-func (SandboxChanged) Kind() string { return KindSandboxChanged }
-func (SandboxRemoved) Kind() string { return KindSandboxRemoved }
-func (ProcessChanged) Kind() string { return KindProcessChanged }
-func (SignalRaised) Kind() string   { return KindSignalRaised }
-func (SignalJudged) Kind() string   { return KindSignalJudged }
-func (HealStarted) Kind() string    { return KindHealStarted }
-func (HealChanged) Kind() string    { return KindHealChanged }
-func (HealAttempted) Kind() string  { return KindHealAttempted }
-func (HealStepped) Kind() string    { return KindHealStepped }
-func (HealFinished) Kind() string   { return KindHealFinished }
-func (e UnknownEvent) Kind() string { return e.Name }
+func (SandboxChanged) Kind() string  { return KindSandboxChanged }
+func (SandboxRemoved) Kind() string  { return KindSandboxRemoved }
+func (ProcessChanged) Kind() string  { return KindProcessChanged }
+func (SignalRaised) Kind() string    { return KindSignalRaised }
+func (SignalJudged) Kind() string    { return KindSignalJudged }
+func (HealStarted) Kind() string     { return KindHealStarted }
+func (HealChanged) Kind() string     { return KindHealChanged }
+func (HealAttempted) Kind() string   { return KindHealAttempted }
+func (HealStepped) Kind() string     { return KindHealStepped }
+func (HealFinished) Kind() string    { return KindHealFinished }
+func (HealNoted) Kind() string       { return KindHealNoted }
+func (IncidentChanged) Kind() string { return KindIncidentChanged }
+func (e UnknownEvent) Kind() string  { return e.Name }
 
 func (e SandboxChanged) Of() SandboxID { return e.Sandbox.ID }
 func (e SandboxRemoved) Of() SandboxID { return e.ID }
@@ -139,4 +153,8 @@ func (e HealChanged) Of() SandboxID    { return e.Run.Sandbox }
 func (e HealAttempted) Of() SandboxID  { return e.Attempt.Sandbox }
 func (e HealStepped) Of() SandboxID    { return e.Step.Sandbox }
 func (e HealFinished) Of() SandboxID   { return e.Run.Sandbox }
-func (UnknownEvent) Of() SandboxID     { return "" }
+func (e HealNoted) Of() SandboxID      { return e.Note.Sandbox }
+
+// Of is no sandbox: an incident has many.
+func (IncidentChanged) Of() SandboxID { return "" }
+func (UnknownEvent) Of() SandboxID    { return "" }

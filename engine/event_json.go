@@ -19,6 +19,9 @@ var eventCodec = map[string]func([]byte) (EventBody, error){
 	KindHealAttempted:  decodeAs[HealAttempted],
 	KindHealStepped:    decodeAs[HealStepped],
 	KindHealFinished:   decodeAs[HealFinished],
+	KindHealNoted:      decodeAs[HealNoted],
+
+	KindIncidentChanged: decodeAs[IncidentChanged],
 }
 
 func decodeAs[T EventBody](b []byte) (EventBody, error) {

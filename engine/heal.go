@@ -24,14 +24,24 @@ const (
 	Cancelled   Outcome = "cancelled"   // by an operator, or by a stop or removal
 	Interrupted Outcome = "interrupted" // the engine stopped in it; judged again
 	OverBudget  Outcome = "budget"      // a budget was spent
+	Planned     Outcome = "planned"     // a plan was made; nothing was changed
 )
 
 // HealRun is one try to make a sandbox ready again, from the verdict to the
 // outcome (SPEC §7.2).
 type HealRun struct {
-	ID         RunID        `json:"id"`
-	Sandbox    SandboxID    `json:"sandbox"`
-	Incident   IncidentID   `json:"incident,omitempty"`
+	ID       RunID      `json:"id"`
+	Sandbox  SandboxID  `json:"sandbox"`
+	Incident IncidentID `json:"incident,omitempty"`
+	// Fingerprint is what tells whether others have the same fault; "" until
+	// that was looked at, and no run begins before.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Held says by what the run is held, in words; "" if it isn't.
+	Held string `json:"held,omitempty"`
+	// Plan: the run only finds out what would help. Applies is the run whose
+	// plan this one does.
+	Plan       bool         `json:"plan,omitempty"`
+	Applies    RunID        `json:"applies,omitempty"`
 	Signal     SignalID     `json:"signal,omitempty"`
 	Cause      string       `json:"cause"` // the signal in words
 	By         Actor        `json:"by"`
@@ -47,7 +57,9 @@ type HealRun struct {
 	// Summary says what was seen and tried; Next what an operator can do.
 	Summary string `json:"summary,omitempty"`
 	Next    string `json:"next,omitempty"`
-	// FixedBy names the playbook or "model" of a healed run.
+	// Diff is what a plan would change, as a unified diff.
+	Diff string `json:"diff,omitempty"`
+	// FixedBy names the playbook, "model" or "plan" of a healed run.
 	FixedBy string `json:"fixedBy,omitempty"`
 	// Commit is the commit that holds the fix; NotCommitted says why there is
 	// none, or names the paths left out of it.

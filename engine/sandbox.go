@@ -31,6 +31,9 @@ type Sandbox struct {
 	Run RunID `json:"run,omitempty"`
 	// Isolation is the confinement in force, as the driver named it at boot.
 	Isolation string `json:"isolation,omitempty"`
+	// Resumed is when somebody last gave it back to the healer's loop, by a heal,
+	// a restart or a start of a broken one: heals before that are forgiven.
+	Resumed time.Time `json:"resumed,omitzero"`
 
 	Created       time.Time `json:"created"`
 	StateChanged  time.Time `json:"stateChanged"`

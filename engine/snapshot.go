@@ -23,6 +23,8 @@ type Snapshot struct {
 	Steps map[SandboxID][]Step `json:"steps"`
 	// Signals are the latest of each sandbox.
 	Signals map[SandboxID]Signal `json:"signals"`
+	// Incidents are the open ones; those that ended are in [Triage].
+	Incidents map[IncidentID]Incident `json:"incidents"`
 }
 
 // About is what an engine says of itself. It is the same for as long as the
@@ -65,6 +67,7 @@ func NewSnapshot(p Position) *Snapshot {
 		Attempts:  map[SandboxID][]Attempt{},
 		Steps:     map[SandboxID][]Step{},
 		Signals:   map[SandboxID]Signal{},
+		Incidents: map[IncidentID]Incident{},
 	}
 }
 
@@ -96,6 +99,8 @@ func (s *Snapshot) Apply(ev Event) {
 		s.applyAttempt(b.Attempt)
 	case HealStepped:
 		s.applyStep(b.Step)
+	case IncidentChanged:
+		s.applyIncident(b.Incident)
 	}
 }
 
@@ -125,6 +130,14 @@ func (s *Snapshot) applyRun(r HealRun) {
 	s.Runs[r.Sandbox] = r
 	if !r.Open() {
 		delete(s.Steps, r.Sandbox)
+	}
+}
+
+func (s *Snapshot) applyIncident(i Incident) {
+	if i.Open() {
+		s.Incidents[i.ID] = i
+	} else {
+		delete(s.Incidents, i.ID)
 	}
 }
 
@@ -188,6 +201,10 @@ func (s *Snapshot) Clone() *Snapshot {
 	}
 	for id, v := range s.Signals {
 		c.Signals[id] = v
+	}
+	for id, v := range s.Incidents {
+		v.Members = slices.Clone(v.Members)
+		c.Incidents[id] = v
 	}
 	return c
 }

@@ -31,8 +31,8 @@ func (tx *Tx) PutRun(r engine.HealRun) error {
 	case r.Open() && !open:
 		return engine.Errorf(engine.Conflict, "heal run %s has ended", r.ID)
 	}
-	n, err := tx.write(`UPDATE runs SET open = ?, body = ? WHERE id = ? AND num = (SELECT max(num) FROM runs WHERE sandbox = ?)`,
-		r.Open(), text, string(r.ID), string(r.Sandbox))
+	n, err := tx.write(`UPDATE runs SET open = ?, fingerprint = ?, body = ? WHERE id = ? AND num = (SELECT max(num) FROM runs WHERE sandbox = ?)`,
+		r.Open(), r.Fingerprint, text, string(r.ID), string(r.Sandbox))
 	if err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func (tx *Tx) PutRun(r engine.HealRun) error {
 }
 
 func (tx *Tx) startRun(r engine.HealRun, text string) error {
-	_, err := tx.write("INSERT INTO runs (id, sandbox, open, started, body) VALUES (?, ?, ?, ?, ?)",
-		string(r.ID), string(r.Sandbox), r.Open(), ms(r.Started), text)
+	_, err := tx.write("INSERT INTO runs (id, sandbox, open, started, fingerprint, body) VALUES (?, ?, ?, ?, ?, ?)",
+		string(r.ID), string(r.Sandbox), r.Open(), ms(r.Started), r.Fingerprint, text)
 	if sqliteCode(err) == sqlite3.SQLITE_CONSTRAINT_UNIQUE {
 		return engine.Errorf(engine.Conflict, "sandbox %s is being healed already", r.Sandbox)
 	}

@@ -16,7 +16,7 @@ func (s *Store) Snapshot(ctx context.Context) (*engine.Snapshot, error) {
 			return err
 		}
 		snap = engine.NewSnapshot(p)
-		for _, read := range []func(*engine.Snapshot) error{tx.snapSandboxes, tx.snapProcesses, tx.snapRuns, tx.snapSignals} {
+		for _, read := range []func(*engine.Snapshot) error{tx.snapSandboxes, tx.snapProcesses, tx.snapRuns, tx.snapSignals, tx.snapIncidents} {
 			if err := read(snap); err != nil {
 				return err
 			}

@@ -12,6 +12,8 @@ import (
 
 // fakeEngine is an engine in memory: a snapshot, a journal, samples and a log.
 type fakeEngine struct {
+	engine.Engine // nil: what no screen asks for
+
 	mu      sync.Mutex
 	wake    chan struct{}
 	snap    *engine.Snapshot

@@ -87,7 +87,7 @@ func (c *cli) dialSocket(ctx context.Context) (engine.Engine, error) {
 // openToLook opens the store read-only. An empty data directory is an empty
 // fleet.
 func (c *cli) openToLook(ctx context.Context) (engine.Engine, error) {
-	return local.Look(ctx, c.cfg.home, version)
+	return local.Look(ctx, c.cfg.home, version, healPolicy(c.cfg))
 }
 
 // embedEngine runs the engine in this process. Losing the race for the data

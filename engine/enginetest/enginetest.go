@@ -35,7 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		s.Patience = 30 * time.Second
 	}
 	s.home = s.ready(t, engine.CreateSandbox{Name: "enginetest home", Keep: true})
-	for _, group := range [][]testCase{journalCases, actionCases, processCases, handleCases, pipeCases, logCases, fileCases, historyCases} {
+	for _, group := range [][]testCase{journalCases, actionCases, processCases, handleCases, pipeCases, logCases, fileCases, historyCases, triageCases} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) { c.run(t, s) })
 		}

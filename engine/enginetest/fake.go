@@ -34,6 +34,8 @@ type Fake struct {
 	audit    []engine.AuditEntry
 	receipts map[engine.ActionID]engine.Receipt
 	procs    map[engine.ProcessID]*proc
+
+	incidents map[engine.IncidentID]engine.Incident
 }
 
 var _ engine.Engine = (*Fake)(nil)
@@ -48,6 +50,8 @@ func NewFake(dir string) *Fake {
 		snap:     engine.NewSnapshot(engine.Position{Epoch: Epoch}),
 		receipts: map[engine.ActionID]engine.Receipt{},
 		procs:    map[engine.ProcessID]*proc{},
+
+		incidents: map[engine.IncidentID]engine.Incident{},
 	}
 	f.snap.About = engine.About{
 		Version: "fake", Protocol: engine.Protocol, Host: "nowhere",
@@ -100,7 +104,7 @@ func (f *Fake) append(a author, bodies ...engine.EventBody) {
 		ev := engine.Event{Seq: seq, Time: now(), By: a.by, Action: a.action, Body: b}
 		f.events = append(f.events, ev)
 		f.snap.Apply(ev)
-		if k := ev.Kind(); strings.HasPrefix(k, "heal.") && k != engine.KindHealChanged || strings.HasPrefix(k, "signal.") {
+		if k := ev.Kind(); strings.HasPrefix(k, "heal.") && k != engine.KindHealChanged || strings.HasPrefix(k, "signal.") || strings.HasPrefix(k, "incident.") {
 			f.records = append(f.records, ev)
 		}
 		if p, ok := b.(engine.ProcessChanged); ok && f.procs[p.Process.ID] != nil {

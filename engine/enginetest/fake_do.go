@@ -61,6 +61,8 @@ func (f *Fake) decide(a engine.Action, r *engine.Receipt) error {
 		return f.create(by, b, r)
 	case engine.KillProcess:
 		return f.kill(b.Process, r)
+	case engine.WatchIncident:
+		return f.watch(by, b, r)
 	}
 	r.Sandbox = engine.SandboxID(a.Body.Subject())
 	sb, err := f.sandbox(r.Sandbox)
@@ -81,6 +83,10 @@ func (f *Fake) decide(a engine.Action, r *engine.Receipt) error {
 		return os.RemoveAll(f.workspace(sb.ID))
 	case engine.StartHeal:
 		return f.heal(by, sb, r)
+	case engine.ApplyPlan:
+		return engine.Errorf(engine.NotFound, "no plan was made")
+	case engine.NoteHeal:
+		return f.noteHeal(by, b)
 	case engine.CancelHeal:
 		return engine.Errorf(engine.Conflict, "no heal run is open")
 	}

@@ -3,6 +3,8 @@ package healer
 import (
 	"runtime"
 	"time"
+
+	"sbx/engine"
 )
 
 // Policy bounds what the healer does. The zero value of a field is its default;
@@ -39,10 +41,20 @@ type Policy struct {
 	UndoTimeout    time.Duration // 2 min; of a checkpoint or a rollback
 
 	// Budgets. Steps are per attempt, the others per run.
-	Steps   int           // 100
-	Minutes time.Duration // 30 min of model attempts
-	Tokens  int64         // 5,000,000
-	Dollars float64       // 5
+	Steps    int           // 100
+	Attempts int           // 10; a spec may allow fewer
+	RunSteps int           // 300
+	Minutes  time.Duration // 30 min of model attempts
+	Tokens   int64         // 5,000,000
+	Dollars  float64       // 5
+	// SandboxDay and FleetDay bound what models use in a day (UTC) for one
+	// sandbox and for all. A field below zero is no bound.
+	SandboxDay engine.Use // 20 attempts, 1,000 steps, 3 h, 20,000,000 tokens, $20
+	FleetDay   engine.Use // 500 attempts, 20,000 steps, 48 h, 200,000,000 tokens, $100
+
+	// As many sandboxes that crash alike within IncidentWindow are one incident.
+	IncidentSize   int           // 3
+	IncidentWindow time.Duration // 5 min
 	// Retry is how long to wait in all for a provider that is away.
 	Retry time.Duration // 10 min
 
@@ -71,6 +83,10 @@ func (p Policy) filled() Policy {
 	number(&p.FlapHeals, 3)
 	number(&p.Probes, 3)
 	number(&p.Steps, 100)
+	number(&p.Attempts, 10)
+	number(&p.RunSteps, 300)
+	number(&p.IncidentSize, 3)
+	p.fillDays()
 	number(&p.Tokens, 5_000_000)
 	number(&p.Dollars, 5)
 	number(&p.KeepGood, 3)
@@ -85,6 +101,7 @@ func (p Policy) filled() Policy {
 	number(&p.Retry, 10*time.Minute)
 
 	p.scaled(&p.FlapWindow, time.Hour)
+	p.scaled(&p.IncidentWindow, 5*time.Minute)
 	p.scaled(&p.VerifyFor, 10*time.Second)
 	p.scaled(&p.PollEvery, 500*time.Millisecond)
 	p.scaled(&p.RestartWait, 30*time.Second)
@@ -92,6 +109,29 @@ func (p Policy) filled() Policy {
 	p.scaled(&p.RestartHealthy, 60*time.Second)
 	p.scaled(&p.RestartAgain, 10*time.Minute)
 	return p
+}
+
+func (p *Policy) fillDays() {
+	fill := func(u *engine.Use, otherwise engine.Use) {
+		orDefault(&u.Attempts, otherwise.Attempts)
+		orDefault(&u.Steps, otherwise.Steps)
+		orDefault(&u.Time, otherwise.Time)
+		orDefault(&u.Tokens, otherwise.Tokens)
+		orDefault(&u.Dollars, otherwise.Dollars)
+	}
+	hours := func(n int) engine.Duration { return engine.Duration(time.Duration(n) * time.Hour) }
+	fill(&p.SandboxDay, engine.Use{Attempts: 20, Steps: 1000, Time: hours(3), Tokens: 20_000_000, Dollars: 20})
+	fill(&p.FleetDay, engine.Use{Attempts: 500, Steps: 20_000, Time: hours(48), Tokens: 200_000_000, Dollars: 100})
+}
+
+// orDefault is number, but less than zero becomes zero: no bound.
+func orDefault[T int | int64 | float64 | engine.Duration](v *T, otherwise T) {
+	switch {
+	case *v == 0:
+		*v = otherwise
+	case *v < 0:
+		*v = 0
+	}
 }
 
 func number[T int | int64 | float64 | time.Duration](v *T, otherwise T) {

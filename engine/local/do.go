@@ -85,6 +85,12 @@ func (e *Engine) prepare(ctx context.Context, a engine.Action) (effect, error) {
 		return setMaintenance(a.By, b), nil
 	case engine.StartHeal:
 		return e.startHeal(a.By, b), nil
+	case engine.ApplyPlan:
+		return e.applyPlan(ctx, a.By, b)
+	case engine.NoteHeal:
+		return e.noteHeal(a.By, b), nil
+	case engine.WatchIncident:
+		return watchIncident(a.By, b), nil
 	case engine.CancelHeal:
 		return cancelHeal(a.By, b), nil
 	case engine.Spawn:
@@ -109,6 +115,9 @@ func (e *Engine) admit(tx *store.Tx, a engine.Action) (string, error) {
 		return "", nil
 	case engine.EntryOf(a.Body).Kind == engine.EntryOf(engine.KillProcess{}).Kind:
 		_, err := tx.Process(engine.ProcessID(subject))
+		return subject, err
+	case engine.EntryOf(a.Body).Kind == engine.EntryOf(engine.WatchIncident{}).Kind:
+		_, err := tx.Incident(engine.IncidentID(subject))
 		return subject, err
 	}
 	sb, err := tx.Sandbox(engine.SandboxID(subject))

@@ -16,6 +16,7 @@ import (
 	"sbx/client"
 	"sbx/engine"
 	"sbx/engine/enginetest"
+	"sbx/engine/healer"
 	"sbx/engine/server"
 	"sbx/store"
 )
@@ -97,7 +98,7 @@ func TestWhatWasUpComesUpAgainAndWhatWasStoppedStaysDown(t *testing.T) {
 	if _, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/health", port)); err == nil {
 		t.Error("the app outlived its engine")
 	}
-	look, err := Look(t.Context(), dir, "test")
+	look, err := Look(t.Context(), dir, "test", healer.Policy{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sbx/engine"
+	"sbx/engine/healer"
 	"sbx/engine/logs"
 	"sbx/store"
 )
@@ -19,13 +20,15 @@ type Looker struct {
 	store *store.Store // nil: the data directory is empty
 	logs  *logs.Store
 	about engine.About
+	heal  healer.Policy
 }
 
 var _ engine.Engine = (*Looker)(nil)
 
-// Look opens a data directory read-only. An empty one is an empty fleet.
-func Look(ctx context.Context, dir, version string) (*Looker, error) {
-	l := &Looker{about: engine.About{Version: version, Protocol: engine.Protocol}}
+// Look opens a data directory read-only. An empty one is an empty fleet. heal
+// is the policy that an engine would have.
+func Look(ctx context.Context, dir, version string, heal healer.Policy) (*Looker, error) {
+	l := &Looker{about: engine.About{Version: version, Protocol: engine.Protocol}, heal: heal}
 	st, err := store.OpenReadOnly(ctx, dir)
 	if errors.Is(err, engine.NotFound) {
 		return l, nil
