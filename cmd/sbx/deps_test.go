@@ -34,10 +34,11 @@ var rules = []rule{
 	{"sbx/engine/spec", []string{"sbx/engine"}, []string{"github.com/pelletier/go-toml/v2/..."}, "text to vocabulary"},
 	{"sbx/engine/template", []string{"sbx/engine"}, nil, "files in the binary"},
 	{"sbx/engine/template/demoapp", nil, nil, "an app like any other: it knows nothing of sbx"},
+	{"sbx/engine/redact", nil, nil, "a filter that anything may put its words through"},
 	{"sbx/engine/pool", inner, nil, "news goes by journal: inner packages never import each other"},
 	{"sbx/engine/process", inner, nil, "news goes by journal: inner packages never import each other"},
 	{"sbx/engine/detect", inner, nil, "news goes by journal: inner packages never import each other"},
-	{"sbx/engine/healer", append([]string{"sbx/engine/healer/playbook"}, inner...), []string{"golang.org/x/sync/errgroup", "github.com/aymanbagabas/go-udiff"}, "news goes by journal; what it must do to others are func fields"},
+	{"sbx/engine/healer", append([]string{"sbx/engine/healer/playbook", "sbx/engine/redact"}, inner...), []string{"golang.org/x/sync/errgroup", "github.com/aymanbagabas/go-udiff"}, "news goes by journal; what it must do to others are func fields"},
 	{"sbx/engine/healer/playbook", []string{"sbx/engine"}, nil, "conditions and repairs over evidence"},
 	{"sbx/engine/local", []string{
 		"sbx/engine/...", "sbx/engine", "sbx/store",

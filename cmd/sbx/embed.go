@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +21,7 @@ import (
 	"sbx/engine/local"
 	"sbx/engine/pool"
 	"sbx/engine/process"
+	"sbx/engine/redact"
 	"sbx/store"
 )
 
@@ -59,7 +59,7 @@ func (c *cli) newEngine(ctx context.Context, log *slog.Logger) (*local.Engine, e
 		Heal:         healPolicy(cfg),
 		Pool:         pool.DefaultPolicy(),
 		DropIdle:     dropIdle(model),
-		Redact:       redactor(cfg.secrets()),
+		Redact:       redact.New(cfg.secrets()...).String,
 		Log:          log,
 	})
 	if err != nil {
@@ -147,16 +147,6 @@ func healPolicy(cfg *config) healer.Policy {
 		p.Retry = 1 // zero would be the default
 	}
 	return p
-}
-
-// redactor hides the secrets that the engine knows.
-func redactor(secrets []string) func(string) string {
-	pairs := make([]string, 0, 2*len(secrets))
-	for _, s := range secrets {
-		pairs = append(pairs, s, "[redacted]")
-	}
-	r := strings.NewReplacer(pairs...)
-	return r.Replace
 }
 
 // actor is who acts by this command.

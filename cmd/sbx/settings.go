@@ -2,9 +2,12 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"sbx/engine/redact"
 )
 
 // config is every setting with its value, after flags > env > file > defaults.
@@ -161,13 +164,8 @@ func (c *config) noModel() string {
 	return "no model is configured: set ANTHROPIC_API_KEY, or model.key in config.toml"
 }
 
-// secrets are the values that no log, event or transcript may hold.
+// secrets are the values that no log, event or transcript may hold: the
+// configured ones, and what of this process's environment sounds like one.
 func (c *config) secrets() []string {
-	var list []string
-	for _, s := range []string{c.modelKey, c.modelToken} {
-		if len(s) >= 6 { // a shorter one would redact ordinary words
-			list = append(list, s)
-		}
-	}
-	return list
+	return append(redact.Environ(os.Environ()), c.modelKey, c.modelToken)
 }

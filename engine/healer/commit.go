@@ -40,6 +40,8 @@ func (h *heal) accept(ctx context.Context, end ending) (result, error) {
 		return done, nil
 	}
 	paths, out := commitPaths(mine, theirs, h.run.Baseline, dirty)
+	paths, leaks := h.leaks(ctx, paths)
+	out = append(out, leaks...)
 	if len(paths) > 0 {
 		done.commit, err = h.box.Checkpoints().Commit(ctx, paths, h.message(end))
 		if err != nil {

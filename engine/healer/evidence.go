@@ -33,6 +33,7 @@ func (h *heal) gather(ctx context.Context) (playbook.Evidence, error) {
 	ev := playbook.Evidence{
 		Name: h.sb.Name, Spec: h.sb.Spec, Signal: h.sig, Good: h.good, Undoable: h.track != nil,
 	}
+	h.learnSecrets(ctx)
 	if err := h.readRows(ctx, &ev); err != nil {
 		return ev, err
 	}

@@ -111,6 +111,9 @@ func (k *kit) replace(ctx context.Context, p string, old engine.File, content st
 	case old.Version != seen:
 		return "", changedMeanwhile(p)
 	}
+	if err := markKept(p, string(old.Data), content); err != nil {
+		return "", err
+	}
 	v, err := k.h.box.Files().WriteFile(ctx, p, seen, []byte(content))
 	if engine.AsCode(err) == engine.Conflict {
 		return "", changedMeanwhile(p)

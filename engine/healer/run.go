@@ -8,6 +8,7 @@ import (
 
 	"sbx/engine"
 	"sbx/engine/driver"
+	"sbx/engine/redact"
 	"sbx/store"
 )
 
@@ -32,9 +33,10 @@ type heal struct {
 
 	attempt engine.Attempt
 	steps   int
-	seen    []string // what was found wrong, attempt by attempt, for the summary
-	diff    string   // of the tool call under way, if the tool knows it
-	moments int      // how many were written down
+	seen    []string         // what was found wrong, attempt by attempt, for the summary
+	hide    *redact.Redactor // of the sandbox's own secrets
+	diff    string           // of the tool call under way, if the tool knows it
+	moments int              // how many were written down
 	// installed: dependencies may not be what they were before the run.
 	installed, acted bool
 	restarts         int // that playbooks made
@@ -124,7 +126,9 @@ func (h *heal) begin(ctx context.Context) error {
 		h.attempt = engine.Attempt{} // nothing to end
 		return err
 	}
-	h.box, err = h.Box(ctx, h.sb.ID)
+	if h.box, err = h.Box(ctx, h.sb.ID); err == nil {
+		h.learnSecrets(ctx)
+	}
 	return err
 }
 
