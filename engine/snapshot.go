@@ -55,6 +55,17 @@ type Isolation struct {
 	// Facts say what holds and what doesn't; Stronger what would help.
 	Facts    []string `json:"facts,omitempty"`
 	Stronger []string `json:"stronger,omitempty"`
+	// Limits says what holds sandboxes to the limits of their specs.
+	Limits Enforcement `json:"limits,omitzero"`
+}
+
+// Enforcement is what enforces which limit, in words ("cgroup v2", "rlimit");
+// "" is nothing: the limit is only reported.
+type Enforcement struct {
+	Memory    string `json:"memory,omitempty"`
+	CPU       string `json:"cpu,omitempty"`
+	Processes string `json:"processes,omitempty"`
+	Disk      string `json:"disk,omitempty"`
 }
 
 // NewSnapshot returns an empty snapshot at p.

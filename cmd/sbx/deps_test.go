@@ -28,6 +28,7 @@ var rules = []rule{
 	{"sbx/engine/agent/agenttest", []string{"sbx/engine", "sbx/engine/agent"}, nil, "a scripted provider"},
 	{"sbx/engine/driver", []string{"sbx/engine"}, nil, "a port to the world"},
 	{"sbx/engine/driver/host", []string{"sbx/engine", "sbx/engine/driver"}, []string{"golang.org/x/sys/unix", "github.com/landlock-lsm/go-landlock/..."}, "the only place that knows local pids and directories"},
+	{"sbx/engine/driver/host/limit", []string{"sbx/engine"}, []string{"golang.org/x/sys/unix", "github.com/opencontainers/cgroups/...", "github.com/opencontainers/cgroups"}, "it knows the kernel's groups, and nothing of boxes"},
 	{"sbx/engine/driver/fake", []string{"sbx/engine", "sbx/engine/driver"}, nil, "a driver in memory"},
 	{"sbx/engine/driver/drivertest", []string{"sbx/engine", "sbx/engine/driver"}, nil, "the contract of a driver"},
 	{"sbx/engine/logs", []string{"sbx/engine"}, []string{"github.com/fsnotify/fsnotify", "golang.org/x/sys/unix"}, "files with positions"},
