@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -33,6 +34,9 @@ type App struct {
 	dark, few bool
 	choice    Choice
 
+	hits  []hit // what can be clicked, as it was drawn last
+	click click // the last one
+
 	alarm   time.Time // when the pending tick comes
 	alarmNo int
 }
@@ -59,6 +63,10 @@ func newApp(c Config, cmds *commands) (*App, error) {
 	a.sandbox = newSandbox(w, cmds, a.actions)
 	a.w.now = time.Now()
 	a.w.link.since = a.w.now
+	_, wrong := remap(c.Keys)
+	for _, notice := range append(c.Notices, wrong...) {
+		a.say(themes.Warning, notice)
+	}
 	return a, a.restyle()
 }
 
@@ -110,6 +118,10 @@ func (a *App) route(msg tea.Msg) tea.Cmd {
 		return a.key(msg)
 	case tea.PasteMsg:
 		return a.paste(msg)
+	case tea.MouseWheelMsg:
+		return a.wheel(msg)
+	case tea.MouseClickMsg:
+		return a.clicked(msg)
 	case actionMsg:
 		a.received(msg)
 	case bulkMsg:
@@ -159,7 +171,7 @@ func (a *App) frame(msg frameMsg) tea.Cmd {
 		fresh := a.w.snap == nil
 		a.w.take(msg.snap)
 		if fresh {
-			cmds = append(cmds, a.c.heals(engine.HealQuery{Since: a.w.now.Add(-time.Hour), Limit: keptPast}))
+			cmds = append(cmds, a.c.heals(engine.HealQuery{Since: a.w.now.Add(-time.Hour), Limit: keptPast}), a.begin())
 		}
 	}
 	for _, ev := range msg.events {
@@ -175,6 +187,25 @@ func (a *App) frame(msg frameMsg) tea.Cmd {
 		cmds = append(cmds, a.sandbox.Update(msg))
 	}
 	return tea.Batch(cmds...)
+}
+
+// begin opens the sandbox that the dashboard was started for.
+func (a *App) begin() tea.Cmd {
+	if a.w.cfg.Open == "" {
+		return nil
+	}
+	sb, err := a.w.snap.Find(a.w.cfg.Open)
+	if err != nil {
+		a.say(themes.Error, err.Error())
+		return nil
+	}
+	t := tabOverview
+	for _, entry := range a.sandbox.tabs {
+		if strings.EqualFold(entry.title, a.w.cfg.Pane) {
+			t = entry.tab
+		}
+	}
+	return a.open(sb.ID, t)
 }
 
 // connect notes whether the engine answers, and says when it is back.

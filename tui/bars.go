@@ -72,7 +72,7 @@ func (a *App) barConnecting(p *draw.Pen) string {
 func (a *App) barLost(p *draw.Pen) string {
 	l := &a.w.link
 	p.Put(themes.BadgeOffline, " NOT CONNECTED ").Gap(2)
-	end := l.countdown(a.w.now) + "   r now "
+	end := l.countdown(a.w.now) + "   " + a.w.keys.Retry.Help().Key + " now "
 	age := "last news " + clock(l.news) + ", " + span(a.w.now.Sub(l.news)) + " ago"
 	if a.width < middleWidth {
 		age = span(a.w.now.Sub(l.news)) + " ago"
@@ -128,7 +128,7 @@ func (a *App) lives() []part {
 // head is the second row: the fleet's filter and order, or a sandbox's tabs.
 func (a *App) head() string {
 	if a.screen == onSandbox {
-		return a.sandbox.head(a.width)
+		return a.sandbox.head(a.width, a.tabHit)
 	}
 	f, p := a.fleet, a.w.pen(a.width).Gap(1)
 	if len(a.w.fleet.entries) == 0 {
@@ -196,11 +196,11 @@ func (a *App) status() string {
 	case shared:
 		a.hintsOn(p)
 	case a.w.link.state == lost:
-		p.Put(themes.Text, "you can read, search and filter what is here; H A P R S D wait for the engine")
+		p.Put(themes.Text, "you can read, search and filter what is here; "+a.w.keys.actingKeys()+" wait for the engine")
 	case a.screen == onFleet && len(a.w.marks) == 0 && a.w.snap != nil && a.w.snap.About.Model == "":
 		p.Ends(themes.Warning, "no model: only playbooks heal ")
 	case len(a.w.marks) > 0:
-		p.Ends(themes.Muted, fmt.Sprintf("%s%d marked: H A P R S D apply to all · Esc unmarks ", a.w.glyphs.Mark, len(a.w.marks)))
+		p.Ends(themes.Muted, fmt.Sprintf("%s%d marked: %s apply to all · %s unmarks ", a.w.glyphs.Mark, len(a.w.marks), a.w.keys.actingKeys(), a.w.keys.Back.Help().Key))
 	}
 	return p.String()
 }
@@ -218,18 +218,21 @@ func (a *App) hintsOn(p *draw.Pen) {
 	if a.overlay != nil {
 		list = a.overlay.ShortHelp()
 	} else if a.w.link.state == lost && !typing(a.current()) {
-		list = append([]key.Binding{bind("r", "retry now")}, list...)
+		list = append([]key.Binding{as(a.w.keys.Retry, "retry now")}, list...)
 	} else if a.w.snap == nil || len(a.w.fleet.entries) == 0 && a.screen == onFleet {
-		list = []key.Binding{bind("r", "retry"), bind("q", "quit")}
+		list = []key.Binding{as(a.w.keys.Retry, "retry"), as(a.w.keys.Quit, "quit")}
 	}
 	for _, b := range list {
 		h := b.Help()
 		if p.Left()-helpWidth < draw.Width(h.Key)+draw.Width(h.Desc)+3 {
 			break
 		}
-		p.Put(themes.Key, h.Key).Gap(1).Put(themes.Text, h.Desc).Gap(2)
+		from := p.Left()
+		p.Put(themes.Key, h.Key).Gap(1).Put(themes.Text, h.Desc)
+		a.clickable(a.hintsRow(), p, from, a.pressing(b))
+		p.Gap(2)
 	}
 	if p.Left() >= helpWidth && a.overlay == nil && !typing(a.current()) {
-		p.To(helpWidth-1).Put(themes.Key, "?").Put(themes.Text, " help")
+		p.To(helpWidth-1).Put(themes.Key, a.w.keys.Help.Help().Key).Put(themes.Text, " help")
 	}
 }

@@ -23,6 +23,18 @@ type Config struct {
 	// Me is the owner that "mine" means; "": this process's user.
 	Me string
 
+	// Keys are the user's own keys.
+	Keys KeysFile
+	// Notices are said when the dashboard opens: what of the keys file can't be
+	// had.
+	Notices []string
+	// Open is a sandbox to begin with, by name, id or prefix; Pane is its tab:
+	// "overview", "healer", "logs".
+	Open, Pane string
+
+	// Mouse is what the mouse does; "" is MouseOn.
+	Mouse Mouse
+
 	// Theme is a theme's name; "" or "auto" follows the terminal's background.
 	Theme string
 	// ThemeDir holds the user's own themes; "" has none.

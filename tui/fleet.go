@@ -28,6 +28,7 @@ type fleet struct {
 	list     []*entry  // what the filter leaves, in order
 	sections []section // of list, by the grouping
 	version  int       // of the order that list was made from
+	heading  []heading // the heads of the columns, as they were drawn last
 	zoomed   bool      // nothing but the table
 	// touched is set by the first key: until then the cursor goes by itself to
 	// what needs somebody.
@@ -68,9 +69,9 @@ func (f *fleet) Typing() bool { return f.input.Focused() }
 func (f *fleet) ShortHelp() []key.Binding {
 	k := f.w.keys
 	if f.Typing() {
-		return []key.Binding{bind("Enter", "keep"), bind("Esc", "clear")}
+		return []key.Binding{as(k.Open, "keep"), as(k.Back, "clear")}
 	}
-	return []key.Binding{k.Open, bind("/", "filter"), k.Mark, k.Problem, k.Healer, k.Logs, bind(":", "commands"), k.Sort, k.Inspect, as(k.Quit, "quit")}
+	return []key.Binding{k.Open, as(k.Find, "filter"), k.Mark, k.Problem, k.Healer, k.Logs, k.Palette, k.Sort, k.Inspect, as(k.Quit, "quit")}
 }
 
 // FullHelp are the keys of the help.

@@ -36,7 +36,9 @@ func (f *fleet) columns() []column {
 
 func (f *fleet) heads(cols []column) string {
 	p := f.w.pen(f.width).Gap(gutter)
+	f.heading = f.heading[:0]
 	for _, c := range cols {
+		f.heading = append(f.heading, heading{c.id, f.width - p.Left(), c.width})
 		title := c.title
 		if c.id == f.sortColumn() {
 			title += "▾"
@@ -46,9 +48,10 @@ func (f *fleet) heads(cols []column) string {
 	return p.String()
 }
 
-func (f *fleet) sortColumn() columnID {
-	return [sortings]columnID{colHealth, colSandbox, colLife, colOwner, colSeen}[f.w.fleet.sort]
-}
+// sortColumns are the columns that the fleet is sorted by.
+var sortColumns = [sortings]columnID{colHealth, colSandbox, colLife, colOwner, colSeen}
+
+func (f *fleet) sortColumn() columnID { return sortColumns[f.w.fleet.sort] }
 
 // line is row n of the list: a group's title, a sandbox, or nothing.
 func (f *fleet) line(p *draw.Pen, cols []column, n int, rail rail, y int) string {

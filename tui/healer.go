@@ -56,7 +56,7 @@ func (h *healer) SetSize(width, height int) { h.width, h.height = width, height 
 func (h *healer) ShortHelp() []key.Binding {
 	k := h.w.keys
 	if h.Typing() {
-		return []key.Binding{bind("Enter", "find"), bind("Esc", "clear")}
+		return []key.Binding{as(k.Open, "find"), as(k.Back, "clear")}
 	}
 	act := k.Heal
 	if sb, _ := h.w.sandbox(h.id); sb.Health == engine.Healing {
@@ -65,7 +65,7 @@ func (h *healer) ShortHelp() []key.Binding {
 	if _, ok := h.w.run(h.id); !ok {
 		return []key.Binding{act, k.Restart, k.Pause}
 	}
-	return []key.Binding{bind("Enter", "unfold"), bind("j/k", "steps"), bind("h/l", "attempts"), act, k.Follow, bind("/", "find"), k.FoldAll, bind("z", "zoom")}
+	return []key.Binding{as(k.Open, "unfold"), both(k.Down, k.Up, "steps"), both(k.Left, k.Right, "attempts"), act, k.Follow, k.Find, k.FoldAll, as(k.Zoom, "zoom")}
 }
 
 // FullHelp are the keys of the help.

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"strings"
+
 	"charm.land/bubbles/v2/key"
 )
 
@@ -105,6 +107,20 @@ func (k keyMap) ofLogs() place {
 	return place{"Logs", []key.Binding{
 		k.Find, k.FindNext, k.FindPrev, k.Only, k.Follow, k.Hold, k.Wrap, k.Time, k.NextError, k.PrevError, k.Save,
 	}}
+}
+
+// actingKeys are the keys that act on a sandbox, for a sentence.
+func (k keyMap) actingKeys() string {
+	var list []string
+	for _, b := range k.acting().keys {
+		list = append(list, b.Help().Key)
+	}
+	return strings.Join(list, " ")
+}
+
+// both are two keys under one name.
+func both(a, b key.Binding, words string) key.Binding {
+	return bind(a.Help().Key+"/"+b.Help().Key, words)
 }
 
 // as is a key under the name that it has in one place.

@@ -83,12 +83,12 @@ func (l *logs) Typing() bool { return l.input.Focused() }
 func (l *logs) ShortHelp() []key.Binding {
 	k := l.w.keys
 	if l.Typing() {
-		return []key.Binding{bind("Enter", "keep"), bind("Esc", "clear")}
+		return []key.Binding{as(k.Open, "keep"), as(k.Back, "clear")}
 	}
 	if l.find != "" {
-		return []key.Binding{bind("n/N", "next"), bind("Esc", "end the search"), k.Only, k.Follow, k.Wrap, bind(">", "save")}
+		return []key.Binding{both(k.FindNext, k.FindPrev, "next"), as(k.Back, "end the search"), k.Only, k.Follow, k.Wrap, as(k.Save, "save")}
 	}
-	return []key.Binding{bind("/", "search"), k.Only, k.Follow, k.Hold, k.NextError, k.Wrap, bind(">", "save"), bind("y", "copy")}
+	return []key.Binding{as(k.Find, "search"), k.Only, k.Follow, k.Hold, k.NextError, k.Wrap, as(k.Save, "save"), k.Copy}
 }
 
 // FullHelp are the keys of the help.

@@ -72,7 +72,7 @@ func (o *overview) ShortHelp() []key.Binding {
 	if sb.Health == engine.Healing {
 		return []key.Binding{k.Abort, k.Restart, k.Pause, k.Stop}
 	}
-	return []key.Binding{k.Heal, k.Restart, k.Pause, as(k.Stop, stopTitle(o.w, sb)), bind("y", "copy")}
+	return []key.Binding{k.Heal, k.Restart, k.Pause, as(k.Stop, stopTitle(o.w, sb)), k.Copy}
 }
 
 // FullHelp are the keys of the help.

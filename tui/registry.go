@@ -22,6 +22,7 @@ func (a *App) commandsHere() []paletteEntry {
 	}
 	list = append(list, a.arrangeEntries()...)
 	list = append(list, a.themeEntries()...)
+	list = append(list, a.mouseEntry())
 	return append(list, paletteEntry{title: "messages", note: "what the status row has said", run: func() tea.Cmd {
 		a.show(newSheet(a.w, "Messages", a.said))
 		return nil

@@ -20,6 +20,9 @@ const (
 	tabLogs
 )
 
+// Panes are the names of a sandbox's tabs, in their order.
+func Panes() []string { return []string{"overview", "healer", "logs"} }
+
 // pane is what a tab shows. show begins looking at a sandbox, hide ends it and
 // whatever it had running.
 type pane interface {
@@ -72,7 +75,7 @@ func (s *sandbox) ShortHelp() []key.Binding {
 	if s.Typing() {
 		return s.pane().ShortHelp()
 	}
-	return append(s.pane().ShortHelp(), bind("1-3", "tabs"), bind("{ }", "sandbox"), k.Problem, bind("Esc", "fleet"))
+	return append(s.pane().ShortHelp(), bind(k.Overview.Help().Key+"-"+k.Logs.Help().Key, "tabs"), bind(k.PrevBox.Help().Key+" "+k.NextBox.Help().Key, "sandbox"), k.Problem, as(k.Back, "fleet"))
 }
 
 // FullHelp are those of the tab that shows.
@@ -92,15 +95,17 @@ func (s *sandbox) Update(msg tea.Msg) tea.Cmd { return s.pane().Update(msg) }
 func (s *sandbox) View() string { return s.pane().View() }
 
 // head is the line of tabs, and how the sandbox is.
-func (s *sandbox) head(width int) string {
+func (s *sandbox) head(width int, drawn func(t tab, p *draw.Pen, from int)) string {
 	p := s.w.pen(width)
 	for _, t := range s.tabs {
+		from := p.Left()
 		label := fmt.Sprintf(" %s %s ", t.key.Help().Key, t.title)
 		if t.tab == s.tab {
 			p.Put(themes.BadgeNav, label)
 			continue
 		}
 		p.Gap(1).Put(themes.Key, t.key.Help().Key).Gap(1).Put(themes.Text, t.title).Gap(1)
+		drawn(t.tab, p, from)
 	}
 	sb, ok := s.w.sandbox(s.id)
 	if !ok {

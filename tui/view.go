@@ -16,10 +16,14 @@ func (a *App) View() tea.View {
 	v := tea.NewView(a.content())
 	v.AltScreen = true
 	v.WindowTitle = a.title()
+	if a.w.cfg.Mouse != MouseOff {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
 	return v
 }
 
 func (a *App) content() string {
+	a.hits = a.hits[:0]
 	switch {
 	case a.width <= 0 || a.height <= 0:
 		return ""

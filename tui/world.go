@@ -40,7 +40,7 @@ type world struct {
 
 func newWorld(c Config) *world {
 	return &world{
-		cfg: c, keys: newKeys(), marks: map[engine.SandboxID]bool{}, hidden: map[columnID]bool{},
+		cfg: c, keys: keysOf(c.Keys), marks: map[engine.SandboxID]bool{}, hidden: map[columnID]bool{},
 		apps: map[engine.SandboxID]engine.ProcessID{}, traces: map[engine.SandboxID]*trace{},
 		stories: map[engine.RunID]*story{},
 		fleet:   order{health: map[engine.Health]int{}, state: map[engine.State]int{}, at: map[engine.SandboxID]*entry{}},

@@ -169,7 +169,7 @@ func (c *cli) demoScreen(ctx context.Context, e *local.Engine) error {
 		defer close(acted)
 		c.demoAct(ctx, e)
 	}()
-	cfg := c.tuiConfig(e, c.cfg.theme)
+	cfg := c.tuiConfig(e, tuiOptions{})
 	cfg.Name, cfg.Quit = "demo", tui.QuitText{}
 	_, err := tui.Run(ctx, cfg)
 	cancel()

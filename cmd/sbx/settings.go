@@ -32,6 +32,7 @@ type config struct {
 	listen       string
 	hosts        []string
 	theme        string
+	mouse        string
 
 	// from says where each setting's value came from.
 	from map[string]string
@@ -73,6 +74,7 @@ var settings = []setting{
 	{key: "store.sync", initial: "full", help: "full survives a power cut, normal any crash of the engine", set: setOneOf([]string{"full", "normal"}, func(c *config) *string { return &c.sync })},
 	{key: "serve.listen", initial: "127.0.0.1:7443", help: "address of sbx serve; empty: the unix socket only", set: setString(func(c *config) *string { return &c.listen })},
 	{key: "serve.hosts", help: "further host names that clients may use, with commas", set: setHosts},
+	{key: "tui.mouse", initial: "on", help: "the dashboard's mouse: on, wheel (scrolls only) or off (the terminal's own)", set: setOneOf([]string{"on", "wheel", "off"}, func(c *config) *string { return &c.mouse })},
 	{key: "theme", initial: "auto", help: "theme of the dashboard", set: setString(func(c *config) *string { return &c.theme })},
 }
 
