@@ -99,7 +99,7 @@ func dial(t *testing.T, cfg client.Config) *client.Client {
 
 func TestClientIsAnEngine(t *testing.T) {
 	enginetest.Run(t, func(t *testing.T) enginetest.Harness {
-		return enginetest.Harness{Engine: dial(t, hasty(newWorld(t).addr)), Origin: origin}
+		return enginetest.Harness{Engine: dial(t, hasty(newWorld(t).addr)), Origin: origin, Chats: true}
 	})
 }
 
@@ -109,7 +109,7 @@ func TestClientOfAProxyIsAnEngine(t *testing.T) {
 		w := &world{server: &server.Server{Engine: first, Version: "proxy", Authenticate: authenticate}}
 		w.listen(t, "127.0.0.1:0")
 		t.Cleanup(func() { w.stop() })
-		return enginetest.Harness{Engine: dial(t, hasty(w.addr)), Origin: origin}
+		return enginetest.Harness{Engine: dial(t, hasty(w.addr)), Origin: origin, Chats: true}
 	})
 }
 
@@ -126,6 +126,6 @@ func TestClientOverAUnixSocketIsAnEngine(t *testing.T) {
 		t.Cleanup(stop)
 		cfg := hasty("")
 		cfg.URL, cfg.Token, cfg.Socket = "", "", path
-		return enginetest.Harness{Engine: dial(t, cfg), Origin: origin}
+		return enginetest.Harness{Engine: dial(t, cfg), Origin: origin, Chats: true}
 	})
 }

@@ -26,6 +26,12 @@ type Receipt struct {
 	// Incident is the one that the action was about.
 	Incident IncidentID `json:"incident,omitempty"`
 	Version  Version    `json:"version,omitempty"` // of a file that was written
+	Message  MessageID  `json:"message,omitempty"`
+	Key      KeyID      `json:"key,omitempty"`
+	// Secret is a key that was issued. It is in the first receipt only, and
+	// kept nowhere.
+	Secret string   `json:"secret,omitempty"`
+	Notice NoticeID `json:"notice,omitempty"`
 	// Note is something that the caller should know: "already healthy".
 	Note string `json:"note,omitempty"`
 }

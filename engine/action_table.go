@@ -90,6 +90,7 @@ var ActionTable = []*ActionEntry{
 	createSandbox, applySpec, startSandbox, stopSandbox, restartApp, removeSandbox, keepSandbox,
 	setMaintenance, startHeal, applyPlan, cancelHeal, noteHeal, watchIncident,
 	spawn, openTerminal, killProcess, writeFile,
+	say, stopChat, answerApproval, issueKey, revokeKey, testNotify,
 }
 
 // EntryOf is the table's row for a body.

@@ -22,6 +22,7 @@ type Engine interface {
 	Files
 	Terminals
 	Triage
+	Outward
 	io.Closer // local: stop the engine. client: hang up.
 }
 
@@ -61,6 +62,9 @@ type History interface {
 	// workspace as it is.
 	Diff(ctx context.Context, id SandboxID, from, to CheckpointID) (Diff, error)
 	Audit(ctx context.Context, q AuditQuery) iter.Seq2[AuditEntry, error]
+	// Messages are those of the chat about a sandbox, in order. What grows is
+	// told by events.
+	Messages(ctx context.Context, q MessageQuery) ([]Message, error)
 }
 
 // Processes run in sandboxes and write logs. Their exits arrive as events.

@@ -22,6 +22,8 @@ var eventCodec = map[string]func([]byte) (EventBody, error){
 	KindHealNoted:      decodeAs[HealNoted],
 
 	KindIncidentChanged: decodeAs[IncidentChanged],
+	KindChatMessaged:    decodeAs[ChatMessaged],
+	KindKeyChanged:      decodeAs[KeyChanged],
 }
 
 func decodeAs[T EventBody](b []byte) (EventBody, error) {

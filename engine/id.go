@@ -15,6 +15,9 @@ type (
 	CheckpointID string // cp-…
 	SessionID    string // se-…
 	IncidentID   string // in-…
+	MessageID    string // ms-…
+	KeyID        string // vk-…
+	NoticeID     string // no-…
 	// ActionID is the caller's own: what makes a retry after a cut safe.
 	ActionID string
 )
@@ -30,6 +33,9 @@ const (
 	CheckpointPrefix = "cp-"
 	SessionPrefix    = "se-"
 	IncidentPrefix   = "in-"
+	MessagePrefix    = "ms-"
+	KeyPrefix        = "vk-"
+	NoticePrefix     = "no-"
 	ActionPrefix     = "ac-"
 )
 

@@ -29,6 +29,9 @@ type Sandbox struct {
 	Reason string `json:"reason,omitempty"`
 	// Run is the open heal run, or the last one that ended.
 	Run RunID `json:"run,omitempty"`
+	// Chat is the turn of a chat that is under way: the healer then leaves the
+	// sandbox alone.
+	Chat MessageID `json:"chat,omitempty"`
 	// Isolation is the confinement in force, as the driver named it at boot.
 	Isolation string `json:"isolation,omitempty"`
 	// Resumed is when somebody last gave it back to the healer's loop, by a heal,

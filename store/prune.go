@@ -24,6 +24,8 @@ func (s *Store) Prune(ctx context.Context, keepEvents int, keepHistory time.Dura
 		func(tx *Tx) (int64, error) { return tx.pruneSignals(keepHistory) },
 		func(tx *Tx) (int64, error) { return tx.pruneAudit(keepHistory) },
 		(*Tx).pruneReceipts,
+		func(tx *Tx) (int64, error) { return tx.pruneMessages(keepHistory) },
+		(*Tx).pruneNotices,
 	} {
 		if err := s.repeat(ctx, step); err != nil {
 			return err

@@ -216,3 +216,11 @@ func (f *fakeEngine) AttachTerminal(context.Context, engine.ProcessID, engine.At
 func (f *fakeEngine) Recording(context.Context, engine.ProcessID) iter.Seq2[engine.Recorded, error] {
 	return func(yield func(engine.Recorded, error) bool) { yield(engine.Recorded{}, errors.ErrUnsupported) }
 }
+
+func (f *fakeEngine) Messages(context.Context, engine.MessageQuery) ([]engine.Message, error) {
+	return nil, nil
+}
+
+func (f *fakeEngine) Keys(context.Context, engine.SandboxID) ([]engine.Key, error) { return nil, nil }
+
+func (f *fakeEngine) Notices(context.Context) ([]engine.Notice, error) { return nil, nil }

@@ -24,6 +24,8 @@ type Harness struct {
 	// Patience is how long something may take that takes long, like a sandbox
 	// that comes up; 0: 30 s.
 	Patience time.Duration
+	// Chats: the engine has a model, which answers whatever is said in words.
+	Chats bool
 }
 
 // Run holds an engine to the contract. open makes the engine, and cleans up
@@ -35,7 +37,10 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		s.Patience = 30 * time.Second
 	}
 	s.home = s.ready(t, engine.CreateSandbox{Name: "enginetest home", Keep: true})
-	for _, group := range [][]testCase{journalCases, actionCases, processCases, handleCases, pipeCases, logCases, fileCases, historyCases, triageCases} {
+	for _, group := range [][]testCase{
+		journalCases, actionCases, processCases, handleCases, pipeCases, logCases, fileCases, historyCases, triageCases,
+		chatCases, keyCases,
+	} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) { c.run(t, s) })
 		}

@@ -36,6 +36,7 @@ type Fake struct {
 	procs    map[engine.ProcessID]*proc
 
 	incidents map[engine.IncidentID]engine.Incident
+	chat      chat
 }
 
 var _ engine.Engine = (*Fake)(nil)

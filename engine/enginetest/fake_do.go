@@ -63,6 +63,13 @@ func (f *Fake) decide(a engine.Action, r *engine.Receipt) error {
 		return f.kill(b.Process, r)
 	case engine.WatchIncident:
 		return f.watch(by, b, r)
+	case engine.AnswerApproval:
+		return f.answerApproval(by, b, r)
+	case engine.RevokeKey:
+		return f.revokeKey(by, b, r)
+	case engine.TestNotify:
+		f.testNotify(r)
+		return nil
 	}
 	r.Sandbox = engine.SandboxID(a.Body.Subject())
 	sb, err := f.sandbox(r.Sandbox)
@@ -87,6 +94,13 @@ func (f *Fake) decide(a engine.Action, r *engine.Receipt) error {
 		return engine.Errorf(engine.NotFound, "no plan was made")
 	case engine.NoteHeal:
 		return f.noteHeal(by, b)
+	case engine.Say:
+		return f.say(by, sb, b, r)
+	case engine.StopChat:
+		return f.stopChat(by, sb, r)
+	case engine.IssueKey:
+		f.issueKey(by, b, r)
+		return nil
 	case engine.CancelHeal:
 		return engine.Errorf(engine.Conflict, "no heal run is open")
 	}

@@ -17,6 +17,6 @@ func TestFakeIsAnEngine(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		return Harness{Engine: f, Origin: engine.Origin{Kind: engine.FromTemplate, Ref: "demo"}}
+		return Harness{Engine: f, Origin: engine.Origin{Kind: engine.FromTemplate, Ref: "demo"}, Chats: true}
 	})
 }

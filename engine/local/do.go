@@ -59,7 +59,9 @@ func (e *Engine) act(ctx context.Context, a engine.Action) (engine.Receipt, erro
 		if err := tx.AppendAudit(auditEntry(tx, a, subject, r)); err != nil {
 			return err
 		}
-		return tx.PutReceipt(r)
+		kept := r
+		kept.Secret = "" // it is shown once, and kept nowhere
+		return tx.PutReceipt(kept)
 	})
 	return r, err
 }
@@ -102,6 +104,25 @@ func (e *Engine) prepare(ctx context.Context, a engine.Action) (effect, error) {
 	case engine.WriteFile:
 		return e.writeFile(ctx, b)
 	}
+	return e.prepareOutward(a)
+}
+
+// prepareOutward is prepare for chats, keys and notices.
+func (e *Engine) prepareOutward(a engine.Action) (effect, error) {
+	switch b := a.Body.(type) {
+	case engine.Say:
+		return e.say(a.By, b)
+	case engine.StopChat:
+		return stopChat(b), nil
+	case engine.AnswerApproval:
+		return answerApproval(b), nil
+	case engine.IssueKey:
+		return issueKey(a.By, b)
+	case engine.RevokeKey:
+		return revokeKey(b), nil
+	case engine.TestNotify:
+		return testNotify(), nil
+	}
 	return nil, engine.Errorf(engine.Invalid, "this engine does not know the action %T", a.Body).
 		WithHint("the engine is older than its client: upgrade it")
 }
@@ -118,6 +139,14 @@ func (e *Engine) admit(tx *store.Tx, a engine.Action) (string, error) {
 		return subject, err
 	case engine.EntryOf(a.Body).Kind == engine.EntryOf(engine.WatchIncident{}).Kind:
 		_, err := tx.Incident(engine.IncidentID(subject))
+		return subject, err
+	}
+	switch b := a.Body.(type) {
+	case engine.AnswerApproval:
+		_, err := tx.Message(b.Message)
+		return subject, err
+	case engine.RevokeKey:
+		_, err := tx.Key(b.Key)
 		return subject, err
 	}
 	sb, err := tx.Sandbox(engine.SandboxID(subject))

@@ -42,7 +42,7 @@ func routes() []route {
 	for _, e := range engine.ActionTable {
 		list = append(list, actionRoute(e))
 	}
-	return append(append(list, reads()...), streamed()...)
+	return append(append(append(list, reads()...), outward()...), streamed()...)
 }
 
 // get is a row of a read.
