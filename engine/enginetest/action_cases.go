@@ -123,10 +123,9 @@ func removeForgets(t *testing.T, s *suite) {
 	wantCode(t, "its files", err, engine.NotFound)
 }
 
-// unknownIDs: what isn't there is NotFound by every way to ask for it.
-func unknownIDs(t *testing.T, s *suite) {
-	const sb, ps = engine.SandboxID("sb-aaaaaaaaaa"), engine.ProcessID("ps-aaaaaaaaaa")
-	actions := []engine.ActionBody{
+// aboutNobody are actions on what isn't there.
+func aboutNobody(sb engine.SandboxID, ps engine.ProcessID) []engine.ActionBody {
+	return []engine.ActionBody{
 		engine.ApplySpec{Sandbox: sb, SpecTOML: crashingSpec},
 		engine.StartSandbox{Sandbox: sb},
 		engine.StopSandbox{Sandbox: sb},
@@ -149,6 +148,10 @@ func unknownIDs(t *testing.T, s *suite) {
 		engine.IssueKey{Sandbox: sb},
 		engine.RevokeKey{Key: "vk-aaaaaaaaaa"},
 	}
+}
+
+func unknownSubjects(t *testing.T, s *suite, sb engine.SandboxID, ps engine.ProcessID) {
+	actions := aboutNobody(sb, ps)
 	want := 0
 	for _, e := range engine.ActionTable {
 		if strings.Contains(e.Path, "{id}") {
@@ -162,6 +165,12 @@ func unknownIDs(t *testing.T, s *suite) {
 		_, err := s.Engine.Do(s.ctx(t), engine.NewAction(body))
 		wantCode(t, engine.EntryOf(body).Kind, err, engine.NotFound)
 	}
+}
+
+// unknownIDs: what isn't there is NotFound by every way to ask for it.
+func unknownIDs(t *testing.T, s *suite) {
+	const sb, ps = engine.SandboxID("sb-aaaaaaaaaa"), engine.ProcessID("ps-aaaaaaaaaa")
+	unknownSubjects(t, s, sb, ps)
 	reads := map[string]func(ctx context.Context) error{
 		"checkpoints": func(ctx context.Context) error { _, err := s.Engine.Checkpoints(ctx, sb); return err },
 		"diff":        func(ctx context.Context) error { _, err := s.Engine.Diff(ctx, sb, "cp-aaaaaaaaaa", ""); return err },
