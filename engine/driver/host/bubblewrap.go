@@ -8,6 +8,7 @@ import (
 
 	"sbx/engine"
 	"sbx/engine/driver"
+	"sbx/engine/shim"
 )
 
 // bubblewrap shows a process a file system that has nothing but what it may
@@ -67,7 +68,7 @@ func (w *bubblewrap) command(b *box, l launch, dir string) (command, error) {
 	}
 	args = append(args, w.system(b, mounts)...)
 	args = append(args, w.own(b, l)...)
-	args = append(args, "--remount-ro", "/", "--", launcherPath)
+	args = append(args, "--remount-ro", "/", "--", shim.LauncherPath)
 	args = append(append(args, w.h.cfg.Helper[1:]...), "confine")
 	p := &plan{
 		Argv: l.Argv, Env: b.environ(l, b.home(), ""), Dir: dir,

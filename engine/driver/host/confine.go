@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/engine"
+	"sbx/engine/shim"
 )
 
 // ConfineMain is the launcher: what bubblewrap runs instead of the sandbox's
@@ -24,14 +25,14 @@ import (
 // process is allowed belongs, in Linux, to its threads.
 func ConfineMain(args []string) int {
 	runtime.LockOSThread()
-	for _, fd := range []int{planFD, exeFD, statusFD} {
+	for _, fd := range []int{shim.PlanFD, shim.ExeFD, shim.StatusFD} {
 		unix.CloseOnExec(fd)
 	}
 	p, err := readPlan()
 	if err == nil {
 		err = p.become()
 	}
-	say(err)
+	shim.Say(err)
 	fmt.Fprintln(os.Stderr, "sbx:", err)
 	return engine.ExitNotExecutable
 }
@@ -61,7 +62,7 @@ func (p *plan) become() error {
 	}
 	unix.Umask(0o022)
 	plainSignals()
-	say(nil)
+	shim.Say(nil)
 	return syscall.Exec(program, p.Argv, p.Env)
 }
 
@@ -110,7 +111,7 @@ func runnable(path string) error {
 
 // drop gives up every privilege of this thread, for good.
 func (p *plan) drop() error {
-	if err := renounce(p.Drop); err != nil {
+	if err := shim.Renounce(p.Drop); err != nil {
 		return err
 	}
 	if p.Drop {
@@ -131,21 +132,6 @@ func (p *plan) drop() error {
 	}
 	if os.Getppid() != p.Parent {
 		return errors.New("the engine has gone")
-	}
-	return nil
-}
-
-// renounce gives up what this thread could gain by executing a program; bound
-// says that it may.
-func renounce(bound bool) error {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("give up privileges: %w", err)
-	}
-	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // older kernels have none
-	if !bound {
-		return nil
-	}
-	for c := uintptr(0); unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) == nil; c++ {
 	}
 	return nil
 }

@@ -7,11 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"sbx/engine"
 	"sbx/engine/driver"
+	"sbx/engine/shim"
 )
 
 // A confiner is a means to keep a process in its box.
@@ -32,7 +32,7 @@ type command struct {
 	dir  string
 	plan *plan // nil: argv is the program itself
 	// user is whose it is born as, without any privilege; nil: the engine's own.
-	user *syscall.Credential
+	user *shim.User
 }
 
 // The names of the means, strongest first.
@@ -169,10 +169,7 @@ type noConfiner struct{ h *Host }
 // where there are any. Some containers refuse what that needs.
 func (h *Host) openNone(ctx context.Context) (confiner, error) {
 	if h.root {
-		shedder, err := startSpawner(shed)
-		if err == nil {
-			h.shedder = shedder
-		} else {
+		if err := h.runner.Shed(); err != nil {
 			h.cfg.Log.DebugContext(ctx, "unconfined processes need the launcher", "err", err)
 		}
 	}
@@ -198,8 +195,8 @@ func (c noConfiner) command(b *box, l launch, dir string) (command, error) {
 	switch {
 	case !c.h.root:
 		return cmd, nil
-	case c.h.shedder != nil:
-		cmd.user = &syscall.Credential{Uid: uint32(b.uid), Gid: uint32(b.gid)}
+	case c.h.runner.CanShed():
+		cmd.user = &shim.User{UID: b.uid, GID: b.gid}
 		return cmd, nil
 	}
 	p := &plan{Argv: l.Argv, Env: cmd.env, Dir: dir, Drop: true, UID: b.uid, GID: b.gid, Parent: os.Getpid(), Workspace: b.workspace}
@@ -209,7 +206,7 @@ func (c noConfiner) command(b *box, l launch, dir string) (command, error) {
 // launcher is a command that runs this binary as the launcher itself. The
 // marker must be in the environment that the program keeps.
 func (h *Host) launcher(p *plan) command {
-	argv := append([]string{launcherPath}, h.cfg.Helper[1:]...)
+	argv := append([]string{shim.LauncherPath}, h.cfg.Helper[1:]...)
 	return command{argv: append(argv, "confine"), env: launcherEnv(), plan: p}
 }
 

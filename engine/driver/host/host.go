@@ -16,6 +16,7 @@ import (
 
 	"sbx/engine"
 	"sbx/engine/driver"
+	"sbx/engine/shim"
 )
 
 // Config is what a [Host] needs to know. Dir and Helper must be set.
@@ -49,11 +50,9 @@ type Host struct {
 	env     []string // the allow-list, but HOME
 	view    view     // what boxes see of this machine
 	exe     *os.File // this binary, to be run as the launcher
-	spawner *spawner
-	shedder *spawner // of processes that are born as another user; nil: the launcher makes them that
+	runner  *shim.Runner
 	cgroups *cgroups // nil: none here
 	procs   procTable
-	work    sync.WaitGroup // the goroutines of processes
 
 	mu    sync.Mutex
 	boxes map[engine.SandboxID]*box
@@ -86,7 +85,7 @@ func (h *Host) Open(ctx context.Context) error {
 	}
 	h.exe = exe
 	keepFilesHome()
-	h.spawner, _ = startSpawner(nil)
+	h.runner = shim.OpenRunner(exe)
 	h.see()
 	if !h.cfg.NoCgroups {
 		h.cgroups = openCgroups(ctx, h)
@@ -161,7 +160,7 @@ func (h *Host) Isolation() engine.Isolation { return h.iso }
 // Close kills what still runs, waits for it, and ends the starting thread.
 // Closing again does nothing.
 func (h *Host) Close() error {
-	if h.spawner == nil {
+	if h.runner == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
@@ -171,12 +170,8 @@ func (h *Host) Close() error {
 			h.cfg.Log.Warn("close the driver", "sandbox", b.id, "err", err)
 		}
 	}
-	h.work.Wait()
-	h.spawner.stop()
-	if h.shedder != nil {
-		h.shedder.stop()
-	}
-	h.spawner, h.shedder = nil, nil
+	h.runner.Close()
+	h.runner = nil
 	if h.cgroups != nil {
 		h.cgroups.close()
 	}

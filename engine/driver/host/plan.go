@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"sbx/engine/shim"
 )
 
 // A plan is what the launcher is told, over an inherited memory file: neither
@@ -32,37 +32,9 @@ type plan struct {
 	NoSockets, NoUnix bool
 }
 
-// Descriptors that the launcher inherits beside the standard ones.
-const (
-	planFD   = 3
-	exeFD    = 4 // this binary: works when its file was replaced or isn't in view
-	statusFD = 5 // a datagram socket: one message, "" for success
-)
-
-// launcherPath runs the inherited binary, whatever is mounted.
-const launcherPath = "/proc/self/fd/4"
-
-// file puts the plan where the launcher reads it.
-func (p *plan) file() (*os.File, error) {
-	data, err := json.Marshal(p)
-	if err != nil {
-		return nil, fmt.Errorf("write the launcher's plan: %w", err)
-	}
-	fd, err := unix.MemfdCreate("plan", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("write the launcher's plan: %w", spawnError(err))
-	}
-	f := os.NewFile(uintptr(fd), "plan")
-	if _, err := f.WriteAt(data, 0); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("write the launcher's plan: %w", err)
-	}
-	return f, nil
-}
-
 // readPlan is the launcher's side.
 func readPlan() (*plan, error) {
-	f := os.NewFile(planFD, "plan")
+	f := os.NewFile(shim.PlanFD, "plan")
 	defer f.Close()
 	fi, err := f.Stat()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"sbx/engine"
 	"sbx/engine/driver"
+	"sbx/engine/shim"
 )
 
 // Dial connects to a port of the box: apps share the host's network.
@@ -80,37 +81,37 @@ func (b *box) PortHolder(ctx context.Context, port int) (driver.Holder, error) {
 	if len(sockets) == 0 {
 		return driver.Holder{}, nil
 	}
-	table := readProcs()
+	table := shim.ReadProcs()
 	for _, p := range b.begun() {
-		for _, s := range p.members() {
+		for _, s := range p.child.Members() {
 			if holds(s.PID, sockets) {
-				return driver.Holder{Held: true, Own: true, Live: true, PID: s.PID, Name: nameOf(s.PID)}, nil
+				return driver.Holder{Held: true, Own: true, Live: true, PID: s.PID, Name: shim.NameOf(s.PID)}, nil
 			}
 		}
 	}
 	if s, ok := holderIn(b.strayProcs(table), sockets); ok {
-		return driver.Holder{Held: true, Own: true, PID: s.PID, Name: nameOf(s.PID)}, nil
+		return driver.Holder{Held: true, Own: true, PID: s.PID, Name: shim.NameOf(s.PID)}, nil
 	}
-	all := make([]procStat, 0, len(table))
+	all := make([]shim.Stat, 0, len(table))
 	for _, s := range table {
 		all = append(all, s)
 	}
 	s, _ := holderIn(all, sockets) // another user's is held by nobody that we see
-	return driver.Holder{Held: true, PID: s.PID, Name: nameOf(s.PID)}, ctx.Err()
+	return driver.Holder{Held: true, PID: s.PID, Name: shim.NameOf(s.PID)}, ctx.Err()
 }
 
 // strayProcs are the box's processes that no live Proc has, and some that one
 // has.
-func (b *box) strayProcs(table map[int]procStat) []procStat {
-	var found []procStat
+func (b *box) strayProcs(table map[int]shim.Stat) []shim.Stat {
+	var found []shim.Stat
 	for _, m := range b.host.marked(table, string(b.id)) {
-		found = append(found, m.procStat)
+		found = append(found, m.Stat)
 	}
 	if b.host.cgroups == nil {
 		return found
 	}
 	for _, g := range b.host.cgroups.of(b.id) {
-		for _, pid := range g.pids() {
+		for _, pid := range g.Pids() {
 			if s, ok := table[pid]; ok {
 				found = append(found, s)
 			}
@@ -119,13 +120,13 @@ func (b *box) strayProcs(table map[int]procStat) []procStat {
 	return found
 }
 
-func holderIn(procs []procStat, sockets map[string]bool) (procStat, bool) {
+func holderIn(procs []shim.Stat, sockets map[string]bool) (shim.Stat, bool) {
 	for _, s := range procs {
 		if holds(s.PID, sockets) {
 			return s, true
 		}
 	}
-	return procStat{}, false
+	return shim.Stat{}, false
 }
 
 // holds reports whether a process has one of the sockets open.

@@ -14,24 +14,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx/engine"
+	"sbx/engine/shim"
 )
 
 // A markedProc is a process with this data directory's marker.
 type markedProc struct {
-	procStat
+	shim.Stat
 	mark string
 }
 
 // marked are the living processes of table whose mark is under, or begins with
 // it and a slash. "" is all of them.
-func (h *Host) marked(table map[int]procStat, under string) []markedProc {
+func (h *Host) marked(table map[int]shim.Stat, under string) []markedProc {
 	ours := []byte(h.marker(""))
 	var found []markedProc
 	for pid, s := range table {
-		if s.dead() {
+		if s.Dead() {
 			continue
 		}
-		for _, kv := range environOf(pid) {
+		for _, kv := range shim.EnvironOf(pid) {
 			if mark, ok := bytes.CutPrefix(kv, ours); ok && (under == "" || within(string(mark), under)) {
 				found = append(found, markedProc{s, string(mark)})
 				break
@@ -43,7 +44,7 @@ func (h *Host) marked(table map[int]procStat, under string) []markedProc {
 
 // strays are what a box, or with "" every box, runs without a live Proc: its
 // cgroups and the marked processes outside of any.
-func (h *Host) strays(id engine.SandboxID) (groups []*cgroup, procs []procStat) {
+func (h *Host) strays(id engine.SandboxID) (groups []shim.Cgroup, procs []shim.Stat) {
 	ours := map[int]bool{}
 	live := map[string]bool{} // cgroups and marks
 	for _, b := range h.open() {
@@ -53,27 +54,27 @@ func (h *Host) strays(id engine.SandboxID) (groups []*cgroup, procs []procStat) 
 		for _, p := range append(b.live(), b.endingNested()...) {
 			live[p.mark] = true
 			cg, begun := b.standing(p)
-			if cg != nil {
-				live[cg.dir] = true
+			if cg != "" {
+				live[string(cg)] = true
 			}
 			if !begun {
 				continue
 			}
-			for _, s := range p.members() {
+			for _, s := range p.child.Members() {
 				ours[s.PID] = true
 			}
 		}
 	}
 	if h.cgroups != nil {
 		for _, g := range h.cgroups.of(id) {
-			if !live[g.dir] {
+			if !live[string(g)] {
 				groups = append(groups, g)
 			}
 		}
 	}
-	for _, m := range h.marked(readProcs(), string(id)) {
+	for _, m := range h.marked(shim.ReadProcs(), string(id)) {
 		if !ours[m.PID] && !live[m.mark] {
-			procs = append(procs, m.procStat)
+			procs = append(procs, m.Stat)
 		}
 	}
 	return groups, procs
@@ -81,7 +82,7 @@ func (h *Host) strays(id engine.SandboxID) (groups []*cgroup, procs []procStat) 
 
 // endingNested are those whose namespace is being taken down by the kernel.
 func (b *box) endingNested() []*proc {
-	return slices.DeleteFunc(b.leaving(), func(p *proc) bool { return !p.nested() })
+	return slices.DeleteFunc(b.leaving(), func(p *proc) bool { return p.child == nil || !p.child.Tree().Inside })
 }
 
 // killStrays kills them until there are none, and says in words what it killed.
@@ -90,41 +91,47 @@ func (h *Host) killStrays(ctx context.Context, id engine.SandboxID) ([]string, e
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		groups, procs := h.strays(id)
 		for _, g := range groups {
-			for _, pid := range g.pids() {
-				if s, ok := statOf(pid); ok {
+			for _, pid := range g.Pids() {
+				if s, ok := shim.StatOf(pid); ok {
 					killed[procKey{s.PID, s.Start}] = describe(s)
 				}
 			}
-			if err := g.kill(ctx); err != nil {
+			if err := g.Kill(ctx); err != nil {
 				return words(killed), err
 			}
-			if err := g.remove(); err != nil && !errors.Is(err, unix.EBUSY) {
-				return words(killed), fmt.Errorf("remove %s: %w", filepath.Base(g.dir), err)
+			if err := g.Remove(); err != nil && !errors.Is(err, unix.EBUSY) {
+				return words(killed), fmt.Errorf("remove %s: %w", filepath.Base(string(g)), err)
 			}
 		}
 		left := false
 		for _, s := range procs {
 			text := describe(s)
-			if signalOne(s, unix.SIGKILL) {
+			if shim.SignalOne(s, unix.SIGKILL) {
 				killed[procKey{s.PID, s.Start}], left = text, true
 			}
 		}
 		if !left {
 			return words(killed), nil
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := shim.Pause(ctx, wait); err != nil {
 			return words(killed), fmt.Errorf("wait for %d processes: %w", len(procs), err)
 		}
 	}
 }
 
-func describe(s procStat) string {
+// procKey is a process's identity.
+type procKey struct {
+	pid   int
+	start uint64
+}
+
+func describe(s shim.Stat) string {
 	name := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return '?'
 		}
 		return r
-	}, nameOf(s.PID))
+	}, shim.NameOf(s.PID))
 	return fmt.Sprintf("%s (pid %d)", name, s.PID)
 }
 

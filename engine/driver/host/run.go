@@ -68,8 +68,8 @@ func (b *box) run(ctx context.Context, l launch, stdin io.Reader, maxOut int) (s
 	var feed sync.WaitGroup
 	if stdin != nil {
 		feed.Go(func() {
-			io.Copy(p.in, stdin) // the command may end without reading it all
-			p.in.Close()
+			io.Copy(p.Input(), stdin) // the command may end without reading it all
+			p.Input().Close()
 		})
 	}
 	exit, err := b.watchRun(ctx, p, out)
@@ -93,11 +93,12 @@ func (b *box) run(ctx context.Context, l launch, stdin io.Reader, maxOut int) (s
 func (b *box) watchRun(ctx context.Context, p *proc, out *limited) (engine.Exit, error) {
 	var cause error
 	select {
-	case <-p.done:
-		if p.nested() {
-			return p.exit, nil // the kernel takes the rest down
+	case <-p.child.Done():
+		exit, err := p.Wait(context.WithoutCancel(ctx)) // it is there
+		if p.child.Tree().Inside {
+			return exit, err // the kernel takes the rest down
 		}
-		return p.exit, p.end(ctx)
+		return exit, errors.Join(err, p.child.End(ctx))
 	case <-out.full:
 	case <-ctx.Done():
 		cause = ctx.Err()
@@ -107,7 +108,8 @@ func (b *box) watchRun(ctx context.Context, p *proc, out *limited) (engine.Exit,
 	if err := p.Kill(kill, 0); err != nil {
 		return engine.Exit{}, errors.Join(cause, err)
 	}
-	return p.exit, cause
+	exit, _ := p.Wait(kill) // Kill has waited for it
+	return exit, cause
 }
 
 // limited keeps the first max bytes that are written to it.

@@ -76,20 +76,6 @@ func TestRunMayBeKeptFromTheWorkspaceButForGit(t *testing.T) {
 	}
 }
 
-func TestTheStatLineOfAnOddNameIsRead(t *testing.T) {
-	line := "77 (a) R (b c) S 5 77 66 0 -1 0 0 0 0 0 7 8 0 0 20 0 3 0 4242 0 0"
-	got, ok := parseStat(77, []byte(line))
-	want := procStat{PID: 77, Parent: 5, Session: 66, State: 'S', Threads: 3, Start: 4242, Ticks: 15}
-	if !ok || got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	for _, broken := range []string{"", "77", "77 (x", "77 (x)", "77 (x) ", "77 (x) S 1 2"} {
-		if got, ok := parseStat(77, []byte(broken)); ok {
-			t.Errorf("%q is read as %+v", broken, got)
-		}
-	}
-}
-
 func TestListenersAreReadFromTheKernelsTable(t *testing.T) {
 	line := "   1: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 31337 1 0"
 	if inode, ok := parseListener(line, 8080); !ok || inode != "31337" {
@@ -100,13 +86,4 @@ func TestListenersAreReadFromTheKernelsTable(t *testing.T) {
 			t.Errorf("%q listens on 8080", other)
 		}
 	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("1 (init) S 0 1 1 0 -1 0 0 0 0 0 7 8 0 0 20 0 1 0 2 0 0"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if s, ok := parseStat(1, data); ok && s.PID != 1 {
-			t.Errorf("read as %+v", s)
-		}
-	})
 }

@@ -3,29 +3,63 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
-	"syscall"
+	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"sbx/engine"
 	"sbx/engine/driver"
+	"sbx/engine/shim"
 )
 
-// A starting is a process on its way: what must be undone if it doesn't get
-// there.
-type starting struct {
-	box  *box
-	proc *proc
-	cmd  command
-	// ours are our ends of its pipes, theirs what the child inherits.
-	ours, theirs []*os.File
-	status       *os.File // the launcher's word; nil without a launcher
+// killTimeout bounds what nobody else bounds.
+const killTimeout = 15 * time.Second
+
+// A proc is a process of a box, from before its start until nothing is left
+// to be done for it.
+type proc struct {
+	box     *box
+	id      engine.ProcessID
+	mark    string        // in the environment, this start's alone
+	cg      shim.Cgroup   // "": none
+	release func()        // takes away what was set up for it; may be called again
+	child   *shim.Child   // nil until it runs; guarded by box.mu until then
+	begun   chan struct{} // closed when it runs, or never will
+	gone    chan struct{}
+}
+
+var _ driver.Proc = (*proc)(nil)
+
+// PID is the process's id on this host.
+func (p *proc) PID() int { return p.child.PID() }
+
+// Input is the process's stdin.
+func (p *proc) Input() io.WriteCloser { return p.child.Input() }
+
+// Wait waits for the exit.
+func (p *proc) Wait(ctx context.Context) (engine.Exit, error) { return p.child.Wait(ctx) }
+
+// Signal sends a signal to everything in the tree that is the sandbox's.
+func (p *proc) Signal(ctx context.Context, name string) error { return p.child.Signal(ctx, name) }
+
+// Kill ends the tree: TERM, grace, KILL. One that is being started is waited
+// for.
+func (p *proc) Kill(ctx context.Context, grace time.Duration) error {
+	select {
+	case <-p.begun:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if p.child == nil {
+		return nil // its start failed
+	}
+	return p.child.Kill(ctx, grace)
+}
+
+// Resize gives its terminal a size.
+func (p *proc) Resize(context.Context, engine.TermSize) error {
+	return engine.Errorf(engine.Conflict, "%s has no terminal", p.id)
 }
 
 // start launches a process and returns when its program runs. On an error out
@@ -35,235 +69,92 @@ func (b *box) start(ctx context.Context, id engine.ProcessID, l launch, stdin bo
 	if err != nil {
 		return nil, err
 	}
-	p := &proc{box: b, id: id, agent: l.Profile == driver.ProfileAgent, mark: newMark(b.id, id), done: make(chan struct{}), gone: make(chan struct{})}
+	p := &proc{box: b, id: id, mark: newMark(b.id, id), begun: make(chan struct{}), gone: make(chan struct{})}
 	if err := b.admit(p); err != nil {
 		return nil, err
 	}
-	s := &starting{box: b, proc: p}
-	if err := s.run(ctx, l, dir, stdin, out, errs); err != nil {
-		s.undo()
+	undo := func() {
+		b.exitOf(p)
+		if p.release != nil {
+			p.release()
+		}
+		b.goneOf(p)
+		close(p.begun)
+		close(p.gone)
+	}
+	o, err := p.order(l, dir)
+	if err != nil {
+		undo()
 		return nil, err
 	}
+	o.Stdin, o.Split = stdin, errs != nil
+	child, err := b.host.runner.Start(ctx, o, out, errs, shim.Hooks{
+		Exited: func() { <-p.begun; p.exited() },
+		Gone:   func() { b.goneOf(p); close(p.gone) },
+	})
+	if err != nil {
+		undo()
+		return nil, err
+	}
+	b.mu.Lock()
+	p.child = child
+	b.mu.Unlock()
+	close(p.begun)
 	return p, nil
 }
 
-func (s *starting) run(ctx context.Context, l launch, dir string, stdin bool, out, errs io.WriteCloser) (err error) {
-	b, p := s.box, s.proc
-	if p.release, err = b.placeMasks(l); err != nil {
-		return err
-	}
-	if s.cmd, err = b.host.confine.command(b, l, dir); err != nil {
-		return err
-	}
-	marker := b.host.marker(p.mark)
-	s.cmd.env = append(s.cmd.env, marker)
-	if plan := s.cmd.plan; plan != nil && !b.host.confine.hides() {
-		plan.Env = append(plan.Env, marker) // the tree has nothing else to be found by
-	}
-	if err := s.open(stdin, errs != nil); err != nil {
-		return err
-	}
-	if err := s.spawn(); err != nil {
-		return err
-	}
-	closeAll(s.theirs)
-	if err := s.hear(ctx); err != nil {
-		return err
-	}
-	s.pump(out, errs)
-	return nil
-}
-
-// open makes the pipes and whatever else the child inherits.
-func (s *starting) open(stdin, separate bool) error {
-	b := s.box
-	in, err := s.openStdin(stdin)
+// order is how a launch is carried out. What it sets up is p's to give back,
+// also when it fails.
+func (p *proc) order(l launch, dir string) (o shim.Order, err error) {
+	b, h := p.box, p.box.host
+	release, err := b.placeMasks(l)
 	if err != nil {
-		return err
+		return o, err
 	}
-	s.theirs = append(s.theirs, in)
-	for range map[bool]int{false: 1, true: 2}[separate] {
-		r, w, err := newPipe(b.uid, b.gid, b.host.root)
-		if err != nil {
-			return err
+	if release != nil {
+		p.release = sync.OnceFunc(release)
+	}
+	cmd, err := h.confine.command(b, l, dir)
+	if err != nil {
+		return o, err
+	}
+	marker := h.marker(p.mark)
+	o = shim.Order{
+		ID: string(p.id), Mark: marker, Argv: cmd.argv, Env: append(cmd.env, marker), Dir: cmd.dir, User: cmd.user,
+		Alone: l.Profile == driver.ProfileAgent,
+	}
+	if h.root {
+		o.Owner = &shim.User{UID: b.uid, GID: b.gid}
+	}
+	if plan := cmd.plan; plan != nil {
+		if !h.confine.hides() {
+			plan.Env = append(plan.Env, marker) // the tree has nothing else to be found by
 		}
-		s.ours, s.theirs = append(s.ours, r), append(s.theirs, w)
+		if o.Plan, err = json.Marshal(plan); err != nil {
+			return o, fmt.Errorf("write the launcher's plan: %w", err)
+		}
 	}
-	if s.cmd.plan == nil {
-		return nil
-	}
-	plan, err := s.cmd.plan.file()
-	if err != nil {
-		return err
-	}
-	s.theirs = append(s.theirs, plan)
-	status, theirs, err := newStatus()
-	if err != nil {
-		return err
-	}
-	s.status = status
-	s.theirs = append(s.theirs, theirs)
-	return nil
-}
-
-func (s *starting) openStdin(keep bool) (*os.File, error) {
-	if !keep {
-		f, err := os.Open(os.DevNull)
-		return f, spawnError(err)
-	}
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return nil, spawnError(err)
-	}
-	unix.SetNonblock(fds[1], true)
-	s.proc.in = os.NewFile(uintptr(fds[1]), "input")
-	return os.NewFile(uintptr(fds[0]), "input"), nil
-}
-
-// spawn forks. The child is born in its cgroup and leads its own session.
-func (s *starting) spawn() error {
-	b, p := s.box, s.proc
-	pidfd := -1
-	attr := &syscall.ProcAttr{
-		Dir: s.cmd.dir, Env: s.cmd.env, Files: s.files(),
-		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd, Pdeathsig: syscall.SIGKILL},
-	}
-	if cgroups := b.host.cgroups; cgroups != nil {
-		cg, err := cgroups.make(b.id, p.id)
+	if h.cgroups != nil {
+		cg, err := h.cgroups.make(b.id, p.id)
 		if err != nil {
-			return spawnError(err)
+			return o, shim.Shortage(err)
 		}
 		b.mu.Lock()
 		p.cg = cg
 		b.mu.Unlock()
-		fd, err := cg.open()
-		if err != nil {
-			return spawnError(err)
-		}
-		defer unix.Close(fd)
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, fd
+		o.Cgroup = string(cg)
 	}
-	by := b.host.spawner
-	if attr.Sys.Credential = s.cmd.user; s.cmd.user != nil {
-		by = b.host.shedder
-	}
-	pid, err := by.spawn(s.cmd.argv[0], s.cmd.argv, attr)
-	if err != nil {
-		return fmt.Errorf("start %s: %w", s.cmd.argv[0], err)
-	}
-	root, _ := statOf(pid) // a child of ours: a zombie at least
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p.started, p.root, p.main, p.exited = time.Now(), root, pid, exitFile(pidfd)
-	return nil
+	return o, nil
 }
 
-// files are the child's descriptors, in order.
-func (s *starting) files() []uintptr {
-	in, out := s.theirs[0], s.theirs[1]
-	rest := s.theirs[2:]
-	errs := out
-	if len(s.ours) == 2 {
-		errs, rest = rest[0], rest[1:]
+// exited: stand-ins are gone when the exit is told, but not before their user
+// is.
+func (p *proc) exited() {
+	if p.release != nil {
+		p.child.AwaitEmpty()
+		p.release()
 	}
-	fds := []uintptr{in.Fd(), out.Fd(), errs.Fd()}
-	if s.cmd.plan != nil {
-		fds = append(fds, rest[0].Fd(), s.box.host.exe.Fd(), rest[1].Fd())
-	}
-	return fds
-}
-
-// hear waits until the launcher says that the program is about to run, or why
-// it isn't.
-func (s *starting) hear(ctx context.Context) error {
-	if s.status == nil {
-		return nil
-	}
-	stop := context.AfterFunc(ctx, func() { s.status.SetReadDeadline(time.Now()) })
-	defer stop()
-	word, pid, err := readStatus(s.status)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		return fmt.Errorf("confine: %w", errors.Join(err, s.lastWords()))
-	}
-	if e := new(engine.Error); json.Unmarshal(word, e) == nil && e.Message != "" {
-		return e
-	}
-	p := s.proc
-	if pid != p.root.PID {
-		main, _ := statOf(pid)
-		p.main, p.inside = pid, true
-		p.init, _ = statOf(main.Parent) // zero if it has exited in this moment
-	}
-	return nil
-}
-
-// lastWords is what a confiner that gave up has written.
-func (s *starting) lastWords() error {
-	var text strings.Builder
-	for _, r := range s.ours {
-		r.SetReadDeadline(time.Now().Add(catchUpTime))
-		_, _ = io.Copy(&text, io.LimitReader(r, 4<<10)) // what there is
-	}
-	said := strings.TrimSpace(text.String())
-	if said == "" {
-		return nil
-	}
-	code := engine.Internal
-	if strings.Contains(said, "Resource temporarily unavailable") || strings.Contains(said, "Cannot allocate memory") {
-		code = engine.Unavailable
-	}
-	return engine.Errorf(code, "%s", said)
-}
-
-// pump hands the output on and begins to wait for the exit.
-func (s *starting) pump(out, errs io.WriteCloser) {
-	h, p := s.box.host, s.proc
-	if s.status != nil {
-		s.status.Close()
-	}
-	for i, w := range []io.WriteCloser{out, errs}[:len(s.ours)] {
-		p.pumps = append(p.pumps, newPump(s.ours[i], w))
-	}
-	for _, pump := range p.pumps {
-		h.work.Go(pump.run)
-	}
-	h.work.Go(p.watch)
-}
-
-// undo gives everything back, the child included.
-func (s *starting) undo() {
-	p := s.proc
-	if p.exited != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
-		defer cancel()
-		signalOne(p.root, unix.SIGKILL)
-		_, _, _ = waitExit(p.exited, p.root.PID)
-		if p.cg != nil {
-			_ = p.cg.kill(ctx) // Reap finds what is left
-		}
-		p.exited.Close()
-	}
-	if s.status != nil {
-		s.status.Close()
-	}
-	if p.in != nil {
-		p.in.Close()
-	}
-	closeAll(s.ours)
-	closeAll(s.theirs)
-	s.box.exitOf(p)
-	p.cleanUp()
-	s.box.goneOf(p)
-	close(p.gone)
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		f.Close()
-	}
+	p.box.exitOf(p)
 }
 
 // admit takes an id for a process; one that lives has it alone.

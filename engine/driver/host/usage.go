@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sbx/engine"
+	"sbx/engine/shim"
 )
 
 // A sample is what Usage saw last.
@@ -50,13 +51,13 @@ func (b *box) Usage(ctx context.Context) (engine.Usage, error) {
 func (b *box) count() (pids []int, cpu time.Duration) {
 	if c := b.host.cgroups; c != nil {
 		for _, t := range b.trees() {
-			pids = append(pids, t.cg.pids()...)
+			pids = append(pids, t.Cgroup.Pids()...)
 		}
 		return pids, cpuOf(filepath.Join(c.root, string(b.id), "cpu.stat"))
 	}
 	table := b.host.procs.recent()
 	for _, t := range b.trees() {
-		for _, s := range descendants(table, t.root) {
+		for _, s := range shim.Descendants(table, t.Root) {
 			pids = append(pids, s.PID)
 			cpu += time.Duration(s.Ticks) * clockTick
 		}
@@ -64,30 +65,23 @@ func (b *box) count() (pids []int, cpu time.Duration) {
 	return pids, cpu
 }
 
-// tree is where the processes of one start are counted.
-type tree struct {
-	cg   *cgroup
-	root procStat
-}
-
 // trees are those of the box's processes that have begun: one that is being
 // started is there before it has a pid.
-func (b *box) trees() []tree {
-	var list []tree
+func (b *box) trees() []shim.Tree {
+	var list []shim.Tree
 	for _, p := range b.begun() {
-		list = append(list, tree{p.cg, p.root})
+		list = append(list, p.child.Tree())
 	}
 	return list
 }
 
-// begun are those of the live processes that have a pid: what their start set
-// does not change any more.
+// begun are those of the live processes that have a pid.
 func (b *box) begun() []*proc {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var list []*proc
 	for _, p := range b.procs {
-		if p.main != 0 {
+		if p.child != nil {
 			list = append(list, p)
 		}
 	}
@@ -95,11 +89,11 @@ func (b *box) begun() []*proc {
 }
 
 // standing is the cgroup of a process, which its start may have made already,
-// and whether it has a pid: what its start set does not change after that.
-func (b *box) standing(p *proc) (cg *cgroup, begun bool) {
+// and whether it has a pid.
+func (b *box) standing(p *proc) (cg shim.Cgroup, begun bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return p.cg, p.main != 0
+	return p.cg, p.child != nil
 }
 
 // cpuOf reads usage_usec.

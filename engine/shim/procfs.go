@@ -1,55 +1,56 @@
-package host
+package shim
 
 import (
 	"bytes"
 	"os"
 	"strconv"
-	"sync"
-	"time"
 )
 
-// procStat is what /proc/<pid>/stat says about a process. With the pid, Start
+// Stat is what /proc/<pid>/stat says about a process. With the pid, Start
 // is its identity: pids are used again, start times with them are not.
-type procStat struct {
-	PID, Parent, Session int
-	State                byte
-	Threads              int
-	Start                uint64 // clock ticks since boot
-	Ticks                uint64 // of cpu, user and system
+type Stat struct {
+	PID     int    `json:"pid,omitempty"`
+	Start   uint64 `json:"start,omitempty"` // clock ticks since boot
+	Parent  int    `json:"parent,omitempty"`
+	Session int    `json:"session,omitempty"`
+	State   byte   `json:"state,omitempty"`
+	Threads int    `json:"threads,omitempty"`
+	Ticks   uint64 `json:"ticks,omitempty"` // of cpu, user and system
 }
 
-// dead: it has exited. A first thread that has ended while others go on, as in
+// Dead: it has exited. A first thread that has ended while others go on, as in
 // the middle of an exec from another thread, looks like a zombie and is none.
-func (s procStat) dead() bool { return s.State == 'X' || s.State == 'Z' && s.Threads <= 1 }
+func (s Stat) Dead() bool { return s.State == 'X' || s.State == 'Z' && s.Threads <= 1 }
 
-func statOf(pid int) (procStat, bool) {
+// StatOf looks at one process; false if there is none.
+func StatOf(pid int) (Stat, bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return procStat{}, false
+		return Stat{}, false
 	}
-	return parseStat(pid, data)
+	return ParseStat(pid, data)
 }
 
-// parseStat reads the line from behind the program's name, which may hold
+// ParseStat reads the line from behind the program's name, which may hold
 // anything, parentheses and spaces too.
-func parseStat(pid int, data []byte) (procStat, bool) {
+func ParseStat(pid int, data []byte) (Stat, bool) {
 	end := bytes.LastIndexByte(data, ')')
 	if end < 0 || end+2 >= len(data) {
-		return procStat{}, false
+		return Stat{}, false
 	}
 	f := bytes.Fields(data[end+2:])
 	if len(f) < 20 || len(f[0]) != 1 {
-		return procStat{}, false
+		return Stat{}, false
 	}
 	n := func(i int) uint64 { v, _ := strconv.ParseUint(string(f[i]), 10, 64); return v }
-	return procStat{
+	return Stat{
 		PID: pid, State: f[0][0], Parent: int(n(1)), Session: int(n(3)),
 		Ticks: n(11) + n(12), Start: n(19), Threads: int(n(17)),
 	}, true
 }
 
-// allPIDs are the processes that /proc shows.
-func allPIDs() []int {
+// AllPIDs are the processes that /proc shows.
+func AllPIDs() []int {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -65,27 +66,27 @@ func allPIDs() []int {
 	return pids
 }
 
-// readProcs is one look at every process.
-func readProcs() map[int]procStat {
-	pids := allPIDs()
-	table := make(map[int]procStat, len(pids))
+// ReadProcs is one look at every process.
+func ReadProcs() map[int]Stat {
+	pids := AllPIDs()
+	table := make(map[int]Stat, len(pids))
 	for _, pid := range pids {
-		if s, ok := statOf(pid); ok {
+		if s, ok := StatOf(pid); ok {
 			table[pid] = s
 		}
 	}
 	return table
 }
 
-// descendants are the living processes below root and root itself, and those
+// Descendants are the living processes below root and root itself, and those
 // of its session, which orphans keep.
-func descendants(table map[int]procStat, root procStat) []procStat {
+func Descendants(table map[int]Stat, root Stat) []Stat {
 	children := make(map[int][]int, len(table))
 	for pid, s := range table {
 		children[s.Parent] = append(children[s.Parent], pid)
 	}
 	seen := map[int]bool{}
-	var found []procStat
+	var found []Stat
 	var add func(pid int)
 	add = func(pid int) {
 		s, ok := table[pid]
@@ -93,7 +94,7 @@ func descendants(table map[int]procStat, root procStat) []procStat {
 			return
 		}
 		seen[pid] = true
-		if !s.dead() {
+		if !s.Dead() {
 			found = append(found, s)
 		}
 		for _, child := range children[pid] {
@@ -111,8 +112,8 @@ func descendants(table map[int]procStat, root procStat) []procStat {
 	return found
 }
 
-// environOf is a process's environment as it was when it was executed.
-func environOf(pid int) [][]byte {
+// EnvironOf is a process's environment as it was when it was executed.
+func EnvironOf(pid int) [][]byte {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return nil
@@ -120,30 +121,11 @@ func environOf(pid int) [][]byte {
 	return bytes.Split(data, []byte{0})
 }
 
-// nameOf is the program's name.
-func nameOf(pid int) string {
+// NameOf is the program's name.
+func NameOf(pid int) string {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
 	if err != nil {
 		return ""
 	}
 	return string(bytes.TrimSpace(data))
-}
-
-// procTable is readProcs for many at once: a fleet's usage is one look.
-type procTable struct {
-	mu    sync.Mutex
-	at    time.Time
-	table map[int]procStat
-}
-
-// tableAge is how old a look may be that is shared.
-const tableAge = 500 * time.Millisecond
-
-func (t *procTable) recent() map[int]procStat {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.table == nil || time.Since(t.at) > tableAge {
-		t.table, t.at = readProcs(), time.Now()
-	}
-	return t.table
 }

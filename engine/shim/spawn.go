@@ -1,4 +1,4 @@
-package host
+package shim
 
 import (
 	"errors"
@@ -68,7 +68,7 @@ func shed() error {
 		return fmt.Errorf("give up the process's umask: %w", err)
 	}
 	unix.Umask(0o022)
-	if err := renounce(true); err != nil {
+	if err := Renounce(true); err != nil {
 		return err
 	}
 	head := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -89,7 +89,7 @@ func (s *spawner) spawn(path string, argv []string, attr *syscall.ProcAttr) (int
 	r := spawnRequest{path, argv, attr, make(chan spawnReply, 1)}
 	s.requests <- r
 	reply := <-r.reply
-	return reply.pid, spawnError(reply.err)
+	return reply.pid, Shortage(reply.err)
 }
 
 func (s *spawner) stop() {
@@ -97,8 +97,8 @@ func (s *spawner) stop() {
 	<-s.ended
 }
 
-// spawnError tells what the host is short of from what is wrong.
-func spawnError(err error) error {
+// Shortage tells what the host is short of from what is wrong.
+func Shortage(err error) error {
 	var hint string
 	switch {
 	case err == nil:
@@ -113,4 +113,19 @@ func spawnError(err error) error {
 		return err
 	}
 	return engine.Errorf(engine.Unavailable, "the host is short of something: %w", err).WithHint("%s", hint)
+}
+
+// Renounce gives up what this thread could gain by executing a program; bound
+// says that it may.
+func Renounce(bound bool) error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("give up privileges: %w", err)
+	}
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // older kernels have none
+	if !bound {
+		return nil
+	}
+	for c := uintptr(0); unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) == nil; c++ {
+	}
+	return nil
 }

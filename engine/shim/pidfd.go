@@ -1,4 +1,4 @@
-package host
+package shim
 
 import (
 	"os"
@@ -41,15 +41,15 @@ func waitExit(f *os.File, pid int) (syscall.WaitStatus, syscall.Rusage, error) {
 	return ws, usage, err
 }
 
-// signalOne signals a process if it still is the one that was seen.
-func signalOne(s procStat, sig unix.Signal) bool {
+// SignalOne signals a process if it still is the one that was seen.
+func SignalOne(s Stat, sig unix.Signal) bool {
 	fd, err := unix.PidfdOpen(s.PID, 0)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
 	// The descriptor pins whoever has the pid now; its start time says who.
-	if now, ok := statOf(s.PID); !ok || now.Start != s.Start {
+	if now, ok := StatOf(s.PID); !ok || now.Start != s.Start {
 		return false
 	}
 	return unix.PidfdSendSignal(fd, sig, nil, 0) == nil

@@ -1,4 +1,4 @@
-package host
+package shim
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 func newStatus() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, spawnError(err)
+		return nil, nil, Shortage(err)
 	}
 	unix.SetNonblock(fds[0], true)
 	ours, theirs = os.NewFile(uintptr(fds[0]), "status"), os.NewFile(uintptr(fds[1]), "status")
@@ -67,13 +67,13 @@ func readStatus(f *os.File) (word []byte, pid int, err error) {
 	return buf[:n], pid, nil
 }
 
-// say is the launcher's side.
-func say(err error) {
+// Say is the launcher's side.
+func Say(err error) {
 	word := []byte("{}")
 	if err != nil {
 		e := engine.AsError(err)
 		e.Message = e.Message[:min(len(e.Message), 2<<10)]
 		word, _ = json.Marshal(e) // strings only
 	}
-	_ = unix.Sendto(statusFD, word, 0, nil) // nobody listens: the engine has gone
+	_ = unix.Sendto(StatusFD, word, 0, nil) // nobody listens: the engine has gone
 }

@@ -1,4 +1,4 @@
-package host
+package shim
 
 import (
 	"errors"
@@ -33,17 +33,17 @@ type pump struct {
 	stop time.Time // of a process that has exited
 }
 
-// newPipe makes a pipe whose write end is uid's, so that a program may open
-// /dev/stderr again. The read end doesn't block.
-func newPipe(uid, gid int, chown bool) (r, w *os.File, err error) {
+// newPipe makes a pipe whose write end is the owner's, so that a program may
+// open /dev/stderr again. The read end doesn't block.
+func newPipe(owner *User) (r, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return nil, nil, spawnError(err)
+		return nil, nil, Shortage(err)
 	}
 	unix.SetNonblock(fds[0], true)
 	r, w = os.NewFile(uintptr(fds[0]), "output"), os.NewFile(uintptr(fds[1]), "output")
-	if chown {
-		if err := unix.Fchown(fds[1], uid, gid); err != nil {
+	if owner != nil {
+		if err := unix.Fchown(fds[1], owner.UID, owner.GID); err != nil {
 			r.Close()
 			w.Close()
 			return nil, nil, err

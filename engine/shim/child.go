@@ -1,0 +1,223 @@
+package shim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx/engine"
+)
+
+// killTimeout bounds what nobody else bounds.
+const killTimeout = 15 * time.Second
+
+// Child is a started process with all its descendants.
+type Child struct {
+	tree    Tree
+	id      string
+	alone   bool
+	in      *os.File // nil: reads end-of-file
+	exited  *os.File // the pidfd of root
+	pumps   []*pump
+	hooks   Hooks
+	started time.Time
+	done    chan struct{} // closed when exit is set
+	exit    engine.Exit
+	gone    chan struct{} // closed when nothing is left to be done
+
+	mu     sync.Mutex
+	killed bool
+}
+
+// Hooks are called at the two ends of a child. Both may be nil.
+type Hooks struct {
+	// Exited is called before anybody is told of the exit.
+	Exited func()
+	// Gone is called when nothing of what was set up for it is left.
+	Gone func()
+}
+
+// PID is what people see as the process.
+func (c *Child) PID() int { return c.tree.Main }
+
+// Tree is what the child and its descendants are found by.
+func (c *Child) Tree() Tree { return c.tree }
+
+// Started is when it was forked.
+func (c *Child) Started() time.Time { return c.started }
+
+// Input is the process's stdin.
+func (c *Child) Input() io.WriteCloser {
+	if c.in == nil {
+		return nil // not an interface holding a nil file
+	}
+	return c.in
+}
+
+// Done is closed when the exit is known.
+func (c *Child) Done() <-chan struct{} { return c.done }
+
+// Gone is closed when nothing of what was set up for it is left.
+func (c *Child) Gone() <-chan struct{} { return c.gone }
+
+// Wait waits for the exit.
+func (c *Child) Wait(ctx context.Context) (engine.Exit, error) {
+	select {
+	case <-c.done:
+		return c.exit, nil
+	case <-ctx.Done():
+		return engine.Exit{}, ctx.Err()
+	}
+}
+
+// watch reaps the process and tells its exit as soon as what it wrote before
+// is handed over, whoever else may hold its output.
+func (c *Child) watch() {
+	ws, _, err := waitExit(c.exited, c.tree.Root.PID)
+	at := time.Now()
+	c.exited.Close()
+	var caught sync.WaitGroup
+	for _, pump := range c.pumps {
+		caught.Go(pump.finish)
+	}
+	caught.Wait()
+	c.settle(ws, at, err)
+	if c.alone && !c.tree.Inside {
+		ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+		_ = c.End(ctx) // what can't be killed now is a stray
+		cancel()
+	}
+	if c.hooks.Exited != nil {
+		c.hooks.Exited()
+	}
+	close(c.done)
+	for _, pump := range c.pumps {
+		<-pump.ended
+	}
+	if c.in != nil {
+		c.in.Close()
+	}
+	c.cleanUp()
+	if c.hooks.Gone != nil {
+		c.hooks.Gone()
+	}
+	close(c.gone)
+}
+
+func (c *Child) settle(ws syscall.WaitStatus, at time.Time, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.exit = exitOf(ws, err)
+	c.exit.Killed = c.killed
+	c.exit.At = at.UTC()
+	c.exit.Uptime = engine.Duration(at.Sub(c.started))
+}
+
+// cleanUp gives back what was set up. A tree that lives on after its main
+// process keeps its cgroup, to be found by.
+func (c *Child) cleanUp() {
+	if c.tree.Inside {
+		c.AwaitEmpty()
+	}
+	if c.tree.Cgroup != "" {
+		_ = c.tree.Cgroup.Remove() // not empty: strays
+	}
+}
+
+// AwaitEmpty waits while the kernel takes down a namespace, or until whoever
+// is stuck in it has had long enough.
+func (c *Child) AwaitEmpty() {
+	t := c.tree
+	deadline := time.Now().Add(lingerTime)
+	for wait := time.Millisecond; time.Now().Before(deadline); wait = min(2*wait, 20*time.Millisecond) {
+		s, ok := StatOf(t.Init.PID)
+		gone := !ok || s.Start != t.Init.Start || s.Dead()
+		if gone && (t.Cgroup == "" || t.Cgroup.Empty()) {
+			return
+		}
+		_ = Pause(context.Background(), wait)
+	}
+}
+
+// End kills what is left of the tree and returns when it is empty.
+func (c *Child) End(ctx context.Context) error { return c.tree.End(ctx, c.over()) }
+
+// exitOf is an exit as a shell tells it. Inside bubblewrap and behind a shell a
+// signal arrives as a code over 128; it is named all the same.
+func exitOf(ws syscall.WaitStatus, err error) engine.Exit {
+	switch {
+	case err != nil:
+		return engine.Exit{Code: engine.ExitSignalBase, Error: "its exit can't be read: " + err.Error()}
+	case ws.Signaled():
+		return engine.Exit{Code: engine.ExitSignalBase + int(ws.Signal()), Signal: unix.SignalName(ws.Signal())}
+	}
+	e := engine.Exit{Code: ws.ExitStatus()}
+	if sig := syscall.Signal(e.Code - engine.ExitSignalBase); deadly(sig) {
+		e.Signal = unix.SignalName(sig)
+	}
+	return e
+}
+
+// deadly are the signals that end a process which doesn't handle them and
+// that a program's own exit code is rarely mistaken for.
+func deadly(sig syscall.Signal) bool {
+	switch sig {
+	case unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE,
+		unix.SIGKILL, unix.SIGSEGV, unix.SIGPIPE, unix.SIGALRM, unix.SIGTERM, unix.SIGXCPU, unix.SIGXFSZ, unix.SIGSYS:
+		return true
+	}
+	return false
+}
+
+func (c *Child) over() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Signal sends a signal to everything in the tree that is the sandbox's.
+func (c *Child) Signal(ctx context.Context, name string) error {
+	sig := unix.SignalNum(name)
+	if sig == 0 {
+		return engine.Errorf(engine.Invalid, "there is no signal %q", name).WithHint("name it as SIGTERM, SIGHUP or SIGUSR1")
+	}
+	if c.over() {
+		return engine.Errorf(engine.Conflict, "%s has exited", c.id)
+	}
+	if sig == unix.SIGKILL {
+		return c.Kill(ctx, 0)
+	}
+	for _, s := range c.tree.own() {
+		SignalOne(s, sig)
+	}
+	return ctx.Err()
+}
+
+// Kill ends the tree: TERM, grace, KILL.
+func (c *Child) Kill(ctx context.Context, grace time.Duration) error {
+	c.mu.Lock()
+	c.killed = true
+	c.mu.Unlock()
+	if grace > 0 {
+		if err := c.tree.askToEnd(ctx, grace); err != nil {
+			return fmt.Errorf("kill %s: %w", c.id, err)
+		}
+	}
+	if err := c.End(ctx); err != nil {
+		return fmt.Errorf("kill %s: %w", c.id, err)
+	}
+	_, err := c.Wait(ctx)
+	return err
+}
+
+// Members are the living processes of its tree.
+func (c *Child) Members() []Stat { return c.tree.Members() }
