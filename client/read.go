@@ -41,6 +41,9 @@ func fillMaps(s *engine.Snapshot) {
 	if s.Incidents == nil {
 		s.Incidents = empty.Incidents
 	}
+	if s.Sessions == nil { // of an older engine
+		s.Sessions = empty.Sessions
+	}
 }
 
 // Checkpoints are a sandbox's, newest first.

@@ -22,6 +22,7 @@ type Receipt struct {
 	Position Position  `json:"position"`
 	Sandbox  SandboxID `json:"sandbox,omitempty"`
 	Process  ProcessID `json:"process,omitempty"`
+	Session  SessionID `json:"session,omitempty"`
 	Run      RunID     `json:"run,omitempty"`
 	// Incident is the one that the action was about.
 	Incident IncidentID `json:"incident,omitempty"`

@@ -91,6 +91,7 @@ var ActionTable = []*ActionEntry{
 	setMaintenance, startHeal, applyPlan, cancelHeal, noteHeal, watchIncident,
 	spawn, openTerminal, killProcess, writeFile,
 	say, stopChat, answerApproval, issueKey, revokeKey, testNotify,
+	createSession, execSession, pauseSession, resumeSession, endSession,
 }
 
 // EntryOf is the table's row for a body.

@@ -105,6 +105,10 @@ type (
 	IncidentChanged struct {
 		Incident Incident `json:"incident"`
 	}
+	// SessionChanged: a session was made or changed.
+	SessionChanged struct {
+		Session Session `json:"session"`
+	}
 	// UnknownEvent is an event of a newer engine: shown as unknown, never an error.
 	UnknownEvent struct {
 		Name string
@@ -127,6 +131,7 @@ const (
 	KindHealNoted      = "heal.note"
 
 	KindIncidentChanged = "incident.changed"
+	KindSessionChanged  = "session.changed"
 )
 
 func (SandboxChanged) Kind() string  { return KindSandboxChanged }
@@ -141,6 +146,7 @@ func (HealStepped) Kind() string     { return KindHealStepped }
 func (HealFinished) Kind() string    { return KindHealFinished }
 func (HealNoted) Kind() string       { return KindHealNoted }
 func (IncidentChanged) Kind() string { return KindIncidentChanged }
+func (SessionChanged) Kind() string  { return KindSessionChanged }
 func (e UnknownEvent) Kind() string  { return e.Name }
 
 func (e SandboxChanged) Of() SandboxID { return e.Sandbox.ID }
@@ -153,6 +159,7 @@ func (e HealChanged) Of() SandboxID    { return e.Run.Sandbox }
 func (e HealAttempted) Of() SandboxID  { return e.Attempt.Sandbox }
 func (e HealStepped) Of() SandboxID    { return e.Step.Sandbox }
 func (e HealFinished) Of() SandboxID   { return e.Run.Sandbox }
+func (e SessionChanged) Of() SandboxID { return e.Session.Sandbox }
 func (e HealNoted) Of() SandboxID      { return e.Note.Sandbox }
 
 // Of is no sandbox: an incident has many.

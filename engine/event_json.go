@@ -24,6 +24,7 @@ var eventCodec = map[string]func([]byte) (EventBody, error){
 	KindIncidentChanged: decodeAs[IncidentChanged],
 	KindChatMessaged:    decodeAs[ChatMessaged],
 	KindKeyChanged:      decodeAs[KeyChanged],
+	KindSessionChanged:  decodeAs[SessionChanged],
 }
 
 func decodeAs[T EventBody](b []byte) (EventBody, error) {

@@ -155,7 +155,9 @@ type Probe struct {
 	Detail  string    `json:"detail,omitempty"` // "200", "503", "connection refused", …
 }
 
-// PoolLevels counts sandboxes by state, as SPEC §4 names the counters.
+// PoolLevels counts sandboxes by state, and what the pool did since the data
+// directory was made, as SPEC §4 names the counters. What is leaving is in none
+// of the states.
 type PoolLevels struct {
 	Total       int `json:"total"`
 	Cold        int `json:"cold"`
@@ -164,6 +166,21 @@ type PoolLevels struct {
 	Waiting     int `json:"waiting"`
 	Running     int `json:"running"`
 	MaxCapacity int `json:"maxCapacity"`
+	PoolCounters
+}
+
+// PoolCounters are the ways in which sandboxes came to those who asked. Each
+// resume counts once, by the step of the walk that had the workspace.
+type PoolCounters struct {
+	ResumeWarmHits      int64 `json:"resumeWarmHits"`      // still alive
+	ResumeColdHits      int64 `json:"resumeColdHits"`      // the live workspace on disk
+	ResumeColdLocalHits int64 `json:"resumeColdLocalHits"` // the local archive
+	ResumeColdCloudHits int64 `json:"resumeColdCloudHits"` // the remote archive
+	ResumeColdFreshHits int64 `json:"resumeColdFreshHits"` // nothing: made anew
+	PreWarmHits         int64 `json:"preWarmHits"`         // a warm one was claimed
+	Evictions           int64 `json:"evictions"`
+	IdleSweeps          int64 `json:"idleSweeps"`   // put to sleep when idle
+	ColdCleanups        int64 `json:"coldCleanups"` // cold for too long
 }
 
 // EngineUsage is what the engine itself uses.

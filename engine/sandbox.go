@@ -20,6 +20,15 @@ type Sandbox struct {
 	// Keep: neither eviction, idle sweep nor cold cleanup touches it.
 	Keep        bool        `json:"keep,omitempty"`
 	Maintenance Maintenance `json:"maintenance,omitzero"`
+	// Session is the one that it belongs to, if any.
+	Session SessionID `json:"session,omitempty"`
+	// PreWarmed: the pool made it, and nobody has claimed it.
+	PreWarmed bool `json:"preWarmed,omitempty"`
+	// Leaving: it was evicted, and its place in the pool is another's. What is
+	// left of it goes, or stays cold if there turns out to be room.
+	Leaving bool `json:"leaving,omitempty"`
+	// Restore is whose workspace it takes over when it is booted.
+	Restore SandboxID `json:"restore,omitempty"`
 
 	// Wanted is what somebody asked for; State is what is.
 	Wanted Wanted `json:"wanted"`

@@ -25,6 +25,8 @@ type Snapshot struct {
 	Signals map[SandboxID]Signal `json:"signals"`
 	// Incidents are the open ones; those that ended are in [Triage].
 	Incidents map[IncidentID]Incident `json:"incidents"`
+	// Sessions are those that have not ended.
+	Sessions map[SessionID]Session `json:"sessions"`
 }
 
 // About is what an engine says of itself. It is the same for as long as the
@@ -79,6 +81,7 @@ func NewSnapshot(p Position) *Snapshot {
 		Steps:     map[SandboxID][]Step{},
 		Signals:   map[SandboxID]Signal{},
 		Incidents: map[IncidentID]Incident{},
+		Sessions:  map[SessionID]Session{},
 	}
 }
 
@@ -112,6 +115,8 @@ func (s *Snapshot) Apply(ev Event) {
 		s.applyStep(b.Step)
 	case IncidentChanged:
 		s.applyIncident(b.Incident)
+	case SessionChanged:
+		s.applySession(b.Session)
 	}
 }
 
@@ -178,6 +183,14 @@ func (s *Snapshot) applyStep(st Step) {
 	s.Steps[st.Sandbox] = append(list, st)
 }
 
+func (s *Snapshot) applySession(ss Session) {
+	if ss.Open() {
+		s.Sessions[ss.ID] = ss
+	} else {
+		delete(s.Sessions, ss.ID)
+	}
+}
+
 func (s *Snapshot) remove(id SandboxID) {
 	delete(s.Sandboxes, id)
 	delete(s.Runs, id)
@@ -216,6 +229,9 @@ func (s *Snapshot) Clone() *Snapshot {
 	for id, v := range s.Incidents {
 		v.Members = slices.Clone(v.Members)
 		c.Incidents[id] = v
+	}
+	for id, v := range s.Sessions {
+		c.Sessions[id] = v
 	}
 	return c
 }

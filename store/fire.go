@@ -26,11 +26,32 @@ func (tx *Tx) Fire(id engine.SandboxID, on engine.LifeTrigger) (engine.Sandbox, 
 	if on == engine.Evict && sb.Health == engine.Healing {
 		return sb, engine.Errorf(engine.Conflict, "sandbox is being healed: cannot evict")
 	}
+	from := sb.State
 	sb.State, sb.StateChanged = next, tx.Now
 	if next == engine.Gone {
 		return sb, tx.RemoveSandbox(id)
 	}
-	return sb, tx.moveSandbox(&sb, old)
+	if err := tx.moveSandbox(&sb, old); err != nil {
+		return sb, err
+	}
+	return sb, tx.tellSession(sb, from, on)
+}
+
+// tellSession tells a sandbox's session that it came up or went down.
+func (tx *Tx) tellSession(sb engine.Sandbox, from engine.State, on engine.LifeTrigger) error {
+	switch {
+	case from == engine.Warming && sb.State.Live():
+		return tx.beginSandbox(sb.ID)
+	case sb.State == engine.Cold:
+		return tx.EndSandbox(sb.ID, endings[on])
+	}
+	return nil
+}
+
+// endings are the causes of going down, where nobody gave a better one before.
+var endings = map[engine.LifeTrigger]engine.Termination{
+	engine.BootFailed: engine.EndedByBoot, engine.Evict: engine.EndedByEviction,
+	engine.Stop: engine.EndedByStop, engine.Lost: engine.EndedByCrash,
 }
 
 // FireHealth changes a sandbox's condition by the table in engine, with the

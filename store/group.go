@@ -16,6 +16,7 @@ const gather = 2 * time.Millisecond
 type group struct {
 	conn   *conn
 	rows   rowCache
+	index  *index
 	seq    engine.Seq
 	jobs   []*job
 	events []*record // appended, and written when the group commits
@@ -23,6 +24,7 @@ type group struct {
 	kept  bool // an earlier job of the group wrote something that stays
 	wrote bool // the running job wrote
 	saved bool // the running job has a savepoint
+	mark  int  // of the index, where the running job began
 }
 
 // lead runs the jobs of a queue until none comes, and commits them.
@@ -60,7 +62,7 @@ func (g *group) run(j *job) {
 		return
 	}
 	events, seq := len(g.events), g.seq
-	g.wrote, g.saved = false, false
+	g.wrote, g.saved, g.mark = false, false, len(g.index.undo)
 	ended := false
 	defer func() {
 		if !ended {
@@ -112,6 +114,7 @@ func (g *group) keep() error {
 
 func (g *group) undo(events int, seq engine.Seq) error {
 	g.events, g.seq = g.events[:events], seq
+	g.index.back(g.mark)
 	var err error
 	switch {
 	case g.conn.broken != nil || !g.wrote:
@@ -137,12 +140,16 @@ func (g *group) commit() error {
 	if err := g.flush(); err != nil {
 		return err
 	}
-	_, err := g.conn.exec("COMMIT")
-	return err
+	if _, err := g.conn.exec("COMMIT"); err != nil {
+		return err
+	}
+	g.index.undo = g.index.undo[:0]
+	return nil
 }
 
 // abandon ends a transaction that can't be committed.
 func (g *group) abandon() {
 	g.conn.broken = nil
+	g.index.back(0)
 	_, _ = g.conn.exec("ROLLBACK") // SQLite may have done it already
 }

@@ -133,7 +133,7 @@ func (h *historian) change(tx *Tx) error {
 	h.n++
 	changes := []func(*Tx) error{
 		h.putSandbox, h.putSandbox, h.fire, h.fireHealth, h.remove, h.process, h.raise, h.judge,
-		h.runs, h.runs, h.attempt, h.step, h.step,
+		h.runs, h.runs, h.attempt, h.step, h.step, h.session, h.session,
 	}
 	return changes[rapid.IntRange(0, len(changes)-1).Draw(h.r, "kind of change")](tx)
 }
@@ -231,4 +231,18 @@ func (h *historian) step(tx *Tx) error {
 		Number: rapid.IntRange(1, 3).Draw(h.r, "step"), Text: fmt.Sprint(h.n),
 		State: pick(h, "step state", engine.StepRunning, engine.StepOK),
 	})
+}
+
+func (h *historian) session(tx *Tx) error {
+	s, err := tx.Session(engine.SessionID(fmt.Sprint("se-", rapid.IntRange(1, 3).Draw(h.r, "session"))))
+	if err != nil && !errors.Is(err, engine.NotFound) {
+		return err
+	}
+	if errors.Is(err, engine.NotFound) {
+		s = engine.Session{ID: engine.SessionID(fmt.Sprint("se-", rapid.IntRange(1, 3).Draw(h.r, "session"))), Created: tx.Now}
+	}
+	s.Name, s.Sandbox = fmt.Sprint(h.n), h.sandbox()
+	s.Live = rapid.Bool().Draw(h.r, "live")
+	s.State = pick(h, "session state", engine.SessionActive, engine.SessionPaused, engine.SessionEnded)
+	return tx.PutSession(s)
 }

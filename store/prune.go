@@ -26,6 +26,7 @@ func (s *Store) Prune(ctx context.Context, keepEvents int, keepHistory time.Dura
 		(*Tx).pruneReceipts,
 		func(tx *Tx) (int64, error) { return tx.pruneMessages(keepHistory) },
 		(*Tx).pruneNotices,
+		func(tx *Tx) (int64, error) { return tx.pruneSessions(keepHistory) },
 	} {
 		if err := s.repeat(ctx, step); err != nil {
 			return err
@@ -92,4 +93,10 @@ func (tx *Tx) pruneAudit(keep time.Duration) (int64, error) {
 func (tx *Tx) pruneReceipts() (int64, error) {
 	return tx.write("DELETE FROM receipts WHERE action IN (SELECT action FROM receipts WHERE at <= ? ORDER BY at LIMIT ?)",
 		ms(tx.Now.Add(-receiptsKept)), pruned)
+}
+
+// pruneSessions forgets those that have ended.
+func (tx *Tx) pruneSessions(keep time.Duration) (int64, error) {
+	return tx.write("DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE open = 0 AND changed < ? LIMIT ?)",
+		ms(tx.Now.Add(-keep)), pruned)
 }

@@ -73,14 +73,19 @@ func (tx *Tx) sandboxes(query string, args ...any) ([]engine.Sandbox, error) {
 	return list, err
 }
 
-// Levels counts the sandboxes by state. MaxCapacity is the policy's and left 0.
+// Levels counts the sandboxes by state, without those that leave, and what the
+// pool did. MaxCapacity is the policy's and left 0.
 func (tx *Tx) Levels() (engine.PoolLevels, error) {
 	var l engine.PoolLevels
 	counts := map[engine.State]*int{
 		engine.Cold: &l.Cold, engine.Warming: &l.Warming, engine.Warm: &l.Warm,
 		engine.Waiting: &l.Waiting, engine.Running: &l.Running,
 	}
-	err := tx.each("SELECT state, count(*) FROM sandboxes GROUP BY state", nil, func(r *sql.Rows) error {
+	var err error
+	if l.PoolCounters, err = tx.counters(); err != nil {
+		return l, err
+	}
+	err = tx.each("SELECT state, count(*) FROM sandboxes WHERE leaving = 0 GROUP BY state", nil, func(r *sql.Rows) error {
 		var (
 			state engine.State
 			n     int
@@ -145,8 +150,8 @@ func (tx *Tx) putSandbox(sb *engine.Sandbox, old string) (text string, err error
 	}
 	seq := tx.next()
 	if old == "" {
-		_, err = tx.write("INSERT INTO sandboxes (id, name, state, seq, body) VALUES (?, ?, ?, ?, ?)",
-			string(sb.ID), sb.Name, string(sb.State), int64(seq), text)
+		_, err = tx.write("INSERT INTO sandboxes (id, name, state, leaving, seq, body) VALUES (?, ?, ?, ?, ?, ?)",
+			string(sb.ID), sb.Name, string(sb.State), sb.Leaving, int64(seq), text)
 	} else {
 		err = tx.updateSandbox(sb, seq, text)
 	}
@@ -158,19 +163,20 @@ func (tx *Tx) putSandbox(sb *engine.Sandbox, old string) (text string, err error
 	}
 	tx.append(engine.KindSandboxChanged, `{"sandbox":`+text+`}`, nil)
 	sb.Seq = seq
+	tx.group.index.put(sb)
 	return text, nil
 }
 
 // updateSandbox leaves the name alone where it did not change: naming it in
 // the statement would write its index again.
 func (tx *Tx) updateSandbox(sb *engine.Sandbox, seq engine.Seq, text string) error {
-	n, err := tx.write("UPDATE sandboxes SET state = ?, seq = ?, body = ? WHERE id = ? AND name = ?",
-		string(sb.State), int64(seq), text, string(sb.ID), sb.Name)
+	n, err := tx.write("UPDATE sandboxes SET state = ?, leaving = ?, seq = ?, body = ? WHERE id = ? AND name = ?",
+		string(sb.State), sb.Leaving, int64(seq), text, string(sb.ID), sb.Name)
 	if err != nil || n == 1 {
 		return err
 	}
-	_, err = tx.write("UPDATE sandboxes SET name = ?, state = ?, seq = ?, body = ? WHERE id = ?",
-		sb.Name, string(sb.State), int64(seq), text, string(sb.ID))
+	_, err = tx.write("UPDATE sandboxes SET name = ?, state = ?, leaving = ?, seq = ?, body = ? WHERE id = ?",
+		sb.Name, string(sb.State), sb.Leaving, int64(seq), text, string(sb.ID))
 	return err
 }
 
@@ -181,9 +187,13 @@ func (tx *Tx) RemoveSandbox(id engine.SandboxID) error {
 	if err != nil {
 		return err
 	}
+	if err := tx.EndSandbox(id, engine.EndedByRemoval); err != nil {
+		return err
+	}
 	if _, err := tx.write("DELETE FROM sandboxes WHERE id = ?", string(id)); err != nil {
 		return err
 	}
+	tx.group.index.remove(id)
 	text, err := encode(engine.SandboxRemoved{ID: id, Name: sb.Name})
 	if err == nil {
 		tx.append(engine.KindSandboxRemoved, text, nil)

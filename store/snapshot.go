@@ -16,7 +16,7 @@ func (s *Store) Snapshot(ctx context.Context) (*engine.Snapshot, error) {
 			return err
 		}
 		snap = engine.NewSnapshot(p)
-		for _, read := range []func(*engine.Snapshot) error{tx.snapSandboxes, tx.snapProcesses, tx.snapRuns, tx.snapSignals, tx.snapIncidents} {
+		for _, read := range []func(*engine.Snapshot) error{tx.snapSandboxes, tx.snapProcesses, tx.snapRuns, tx.snapSignals, tx.snapIncidents, tx.snapSessions} {
 			if err := read(snap); err != nil {
 				return err
 			}
@@ -74,6 +74,14 @@ func (tx *Tx) snapSignals(s *engine.Snapshot) error {
 		"SELECT body FROM signals WHERE id IN (SELECT max(id) FROM signals GROUP BY sandbox)", nil)
 	for _, sig := range list {
 		s.Signals[sig.Sandbox] = sig
+	}
+	return err
+}
+
+func (tx *Tx) snapSessions(s *engine.Snapshot) error {
+	list, err := tx.Sessions()
+	for _, ss := range list {
+		s.Sessions[ss.ID] = ss
 	}
 	return err
 }

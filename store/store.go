@@ -47,6 +47,7 @@ type Store struct {
 	readDB   *sql.DB
 	writer   *conn      // used by the leader of the queue only
 	rows     rowCache   // likewise
+	index    *index     // likewise
 	idle     chan *conn // readers; one that was never opened is nil
 	queue    queue
 	tail     tail
@@ -104,7 +105,7 @@ func OpenReadOnly(ctx context.Context, dir string) (*Store, error) {
 }
 
 func newStore(dir string) *Store {
-	s := &Store{dir: dir, rows: rowCache{}, closed: make(chan struct{}), idle: make(chan *conn, readers)}
+	s := &Store{dir: dir, rows: rowCache{}, index: newIndex(), closed: make(chan struct{}), idle: make(chan *conn, readers)}
 	for range readers {
 		s.idle <- nil
 	}
@@ -139,6 +140,9 @@ func (s *Store) open(ctx context.Context, sync string) error {
 	s.readDB = openDB(readDSN(s.path()))
 	s.readDB.SetMaxOpenConns(readers)
 	if err := s.beginReading(ctx); err != nil {
+		return err
+	}
+	if err := s.build(ctx); err != nil {
 		return err
 	}
 	return s.beginWriting(ctx, state)

@@ -139,7 +139,7 @@ var errCut = errors.New("a change ended the goroutine that ran it")
 
 // lead runs what is queued, its own job among it, and commits it.
 func (s *Store) lead() {
-	g := &group{conn: s.writer, rows: s.rows, seq: s.tail.end()}
+	g := &group{conn: s.writer, rows: s.rows, index: s.index, seq: s.tail.end()}
 	err := errCut
 	defer func() {
 		if err != nil {

@@ -147,6 +147,10 @@ func aboutNobody(sb engine.SandboxID, ps engine.ProcessID) []engine.ActionBody {
 		engine.AnswerApproval{Message: "ms-aaaaaaaaaa", Answer: engine.AnswerNo},
 		engine.IssueKey{Sandbox: sb},
 		engine.RevokeKey{Key: "vk-aaaaaaaaaa"},
+		engine.ExecSession{Session: "se-aaaaaaaaaa", Command: engine.Command{Shell: "true"}},
+		engine.PauseSession{Session: "se-aaaaaaaaaa"},
+		engine.ResumeSession{Session: "se-aaaaaaaaaa"},
+		engine.EndSession{Session: "se-aaaaaaaaaa"},
 	}
 }
 

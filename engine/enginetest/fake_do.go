@@ -70,6 +70,8 @@ func (f *Fake) decide(a engine.Action, r *engine.Receipt) error {
 	case engine.TestNotify:
 		f.testNotify(r)
 		return nil
+	case engine.CreateSession, engine.ExecSession, engine.PauseSession, engine.ResumeSession, engine.EndSession:
+		return f.session(by, a.Body, r)
 	}
 	r.Sandbox = engine.SandboxID(a.Body.Subject())
 	sb, err := f.sandbox(r.Sandbox)

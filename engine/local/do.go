@@ -1,8 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"sbx/engine"
@@ -103,6 +105,8 @@ func (e *Engine) prepare(ctx context.Context, a engine.Action) (effect, error) {
 		return killProcess(b), nil
 	case engine.WriteFile:
 		return e.writeFile(ctx, b)
+	case engine.CreateSession, engine.ExecSession, engine.PauseSession, engine.ResumeSession, engine.EndSession:
+		return e.sessionEffect(b), nil
 	}
 	return e.prepareOutward(a)
 }
@@ -140,6 +144,9 @@ func (e *Engine) admit(tx *store.Tx, a engine.Action) (string, error) {
 	case engine.EntryOf(a.Body).Kind == engine.EntryOf(engine.WatchIncident{}).Kind:
 		_, err := tx.Incident(engine.IncidentID(subject))
 		return subject, err
+	case strings.HasPrefix(engine.EntryOf(a.Body).Kind, "session."):
+		s, err := tx.Session(engine.SessionID(subject))
+		return cmp.Or(s.Name, subject), err
 	}
 	switch b := a.Body.(type) {
 	case engine.AnswerApproval:

@@ -46,8 +46,10 @@ type Pool struct {
 	// EndLog marks the log of a command that will never run as complete, so
 	// that nobody waits for more.
 	EndLog func(engine.ProcessID) error
-	Policy Policy
-	Log    *slog.Logger
+	// Archives keep workspaces; nil: nothing does.
+	Archives Archives
+	Policy   Policy
+	Log      *slog.Logger
 
 	boots   chan struct{}
 	workers sync.WaitGroup
