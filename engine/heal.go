@@ -159,9 +159,12 @@ type Step struct {
 	// Text is what was thought, seen or answered; bounded and redacted.
 	Text string `json:"text,omitempty"`
 	// Diff is what the step changed in the workspace, as a unified diff.
-	Diff    string    `json:"diff,omitempty"`
-	Started time.Time `json:"started"`
-	Ended   time.Time `json:"ended,omitzero"`
+	Diff string `json:"diff,omitempty"`
+	// Evidence is what was known when the attempt began; of the one step that
+	// tells it.
+	Evidence *Evidence `json:"evidence,omitempty"`
+	Started  time.Time `json:"started"`
+	Ended    time.Time `json:"ended,omitzero"`
 }
 
 // HealQuery selects from the healer's history.

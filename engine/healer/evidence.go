@@ -2,7 +2,6 @@ package healer
 
 import (
 	"context"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -55,10 +54,11 @@ func (h *heal) gather(ctx context.Context) (playbook.Evidence, error) {
 	h.missed(ctx, "usage", err)
 	ev.Usage = usage
 	h.gatherFiles(ctx, &ev)
+	h.gatherTools(ctx, &ev)
 	if ctx.Err() != nil {
 		return ev, context.Cause(ctx)
 	}
-	return ev, nil
+	return ev, h.tellEvidence(ctx, ev)
 }
 
 // missed notes in the engine's log what evidence could not be had.
@@ -80,6 +80,15 @@ func (h *heal) readRows(ctx context.Context, ev *playbook.Evidence) error {
 		if ok {
 			ev.Process = app
 		}
+		if err != nil {
+			return err
+		}
+		all, err := tx.ProcessesOf(h.sb.ID)
+		for _, p := range all {
+			if p.Once() && p.State.Alive() {
+				ev.Others++
+			}
+		}
 		return err
 	})
 	for _, p := range list {
@@ -99,16 +108,23 @@ func (h *heal) gatherFiles(ctx context.Context, ev *playbook.Evidence) {
 		}
 	}
 	ev.EnvMissing = h.envMissing(ctx)
-	ev.NoDependencies = h.noDependencies(ctx, ev.Manifests)
+	ev.Lockfiles = map[string]bool{}
+	if f, err := files.ReadFile(ctx, "package-lock.json", 0, 1); err == nil && f.Name != "" {
+		ev.Lockfiles["package-lock.json"] = true
+	}
+	ev.NoDependencies = h.noDependencies(ctx, ev)
 	there := map[string]bool{}
+	d := h.newDamage(ev)
 	err := files.Walk(ctx, ".", func(name string, fi engine.FileInfo) bool {
 		there[path.Clean(name)] = true
+		d.see(path.Clean(name), fi)
 		if !fi.Mode.IsDir() && len(ev.Tree) < maxTree {
 			ev.Tree = append(ev.Tree, line(name, maxArgument))
 		}
 		return len(there) >= 100_000
 	})
 	h.missed(ctx, "files", err)
+	d.end(ctx)
 	if h.track == nil || err != nil {
 		return
 	}
@@ -180,60 +196,4 @@ func envNames(text string) []string {
 		}
 	}
 	return names
-}
-
-// noDependencies says that the directory of installed dependencies is missing
-// or empty, for a project that names some.
-func (h *heal) noDependencies(ctx context.Context, have map[string]string) string {
-	pkg := have["package.json"]
-	if !strings.Contains(pkg, `"dependencies"`) && !strings.Contains(pkg, `"devDependencies"`) {
-		return ""
-	}
-	list, err := h.box.Files().ReadDir(ctx, "node_modules")
-	switch {
-	case engine.AsCode(err) == engine.NotFound:
-		return "node_modules is missing"
-	case err == nil && len(list) == 0:
-		return "node_modules is empty"
-	}
-	return ""
-}
-
-// facts are the evidence's single lines, for the brief.
-func facts(ev playbook.Evidence) []string {
-	var f []string
-	say := func(format string, args ...any) { f = append(f, line(fmt.Sprintf(format, args...), 500)) }
-	p := ev.Process
-	say("signal: %s: %s", ev.Signal.Kind, ev.Signal.Observed)
-	say("process %s: %s, wanted %s, started %d times", p.Name, p.State, p.Wanted, p.Starts)
-	if p.Exit != nil {
-		say("last exit: %s after %s", p.Exit, uptime(*p.Exit))
-		if m := playbook.Meaning(*p.Exit); m != "" {
-			say("that means: %s", m)
-		}
-	}
-	if ev.Spec.App.Health != "" {
-		switch {
-		case ev.Probe.At.IsZero() && ev.Probe.Detail == "":
-			say("GET %s: not tried, the app is down", ev.Spec.App.Health)
-		case ev.Probe.OK:
-			say("GET %s: healthy now", ev.Spec.App.Health)
-		default:
-			say("GET %s: %s", ev.Spec.App.Health, ev.Probe.Detail)
-		}
-	}
-	if p.Port != 0 {
-		say("port %d ($PORT) is held by: %s", p.Port, ev.Holder)
-	}
-	say("uses %s of memory in %d processes, %s of disk", ev.Usage.Memory, ev.Usage.Processes, ev.Usage.Disk)
-	if ev.NoDependencies != "" {
-		say("dependencies: %s", ev.NoDependencies)
-	}
-	if len(ev.EnvMissing) > 0 {
-		say(".env lacks what .env.example has: %s", list(ev.EnvMissing))
-	}
-	for _, m := range ev.Missing[:min(len(ev.Missing), 10)] {
-		say("missing file: %s (%s has it)", m.Path, m.Source())
-	}
-	return f
 }

@@ -233,7 +233,7 @@ func (h *heal) noteUndone(ctx context.Context, back []string, done result) error
 
 // reinstall brings dependencies back to what the rolled back files name.
 func (h *heal) reinstall(ctx context.Context) error {
-	err := (&bench{h}).Install(ctx)
+	err := (&bench{h: h}).Install(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -48,7 +48,7 @@ func TestPlaybookHealsWithoutAskingTheModel(t *testing.T) {
 		for _, st := range r.steps(run) {
 			kinds = append(kinds, string(st.Kind)+" "+st.Name+" "+string(st.State))
 		}
-		want := []string{"note checkpoint ok", "playbook reinstall ok", "verify verify ok"}
+		want := []string{"note checkpoint ok", "note evidence ok", "playbook reinstall ok", "verify verify ok"}
 		if diff := cmp.Diff(want, kinds); diff != "" {
 			t.Errorf("steps (-want +got):\n%s", diff)
 		}

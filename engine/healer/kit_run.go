@@ -82,7 +82,7 @@ func (k *kit) install() tool {
 			if _, err := decode[struct{}](raw); err != nil {
 				return "", err
 			}
-			out, err := k.h.install(ctx)
+			out, err := k.h.install(ctx, k.h.sb.Spec.App.Install)
 			return orElse(out, "(no output, exit 0)"), err
 		},
 	}

@@ -80,7 +80,7 @@ func (h *heal) apply(ctx context.Context, p playbook.Playbook, ev playbook.Evide
 		return "", err
 	}
 	h.acted = true
-	do := func() error { return p.Apply(ctx, ev, &bench{h}) }
+	do := func() error { return p.Apply(ctx, ev, &bench{h, ev.Lockfiles}) }
 	var doErr error
 	if p.Edits() && h.track != nil {
 		st.Diff, doErr = h.track.around(ctx, "", do)
@@ -109,7 +109,10 @@ func (h *heal) startPatience() time.Duration {
 }
 
 // bench is the playbooks' hold on a sandbox.
-type bench struct{ h *heal }
+type bench struct {
+	h         *heal
+	lockfiles map[string]bool
+}
 
 var _ playbook.Workbench = (*bench)(nil)
 
@@ -150,13 +153,13 @@ func (h *heal) start(ctx context.Context) error {
 }
 
 func (b *bench) Install(ctx context.Context) error {
-	_, err := b.h.install(ctx)
+	shell := playbook.CleanInstall(b.h.sb.Spec.App.Install, b.lockfiles)
+	_, err := b.h.install(ctx, shell)
 	return err
 }
 
-// install runs the spec's install, which has the network, and returns its output.
-func (h *heal) install(ctx context.Context) (string, error) {
-	shell := h.sb.Spec.App.Install
+// install runs an install, which has the network, and returns its output.
+func (h *heal) install(ctx context.Context, shell string) (string, error) {
 	if shell == "" {
 		return "", engine.Errorf(engine.Invalid, "the spec names no install command")
 	}

@@ -180,7 +180,7 @@ func (b *box) ReadDir(_ context.Context, dir string) ([]engine.FileInfo, error) 
 			}
 		}
 		first, _, sub := strings.Cut(rest, "/")
-		fi := engine.FileInfo{Name: first, Size: int64(len(data))}
+		fi := engine.FileInfo{Name: first, Size: int64(len(data)), Mode: 0o644}
 		if sub {
 			fi = engine.FileInfo{Name: first, Mode: fs.ModeDir}
 		}
@@ -219,7 +219,7 @@ func (b *box) Walk(_ context.Context, _ string, fn func(string, engine.FileInfo)
 	files := maps.Clone(b.files)
 	b.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if !rebuildable(name) && fn(name, engine.FileInfo{Name: path.Base(name), Size: int64(len(files[name]))}) {
+		if !rebuildable(name) && fn(name, engine.FileInfo{Name: path.Base(name), Size: int64(len(files[name])), Mode: 0o644}) {
 			return nil
 		}
 	}

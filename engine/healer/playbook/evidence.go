@@ -25,9 +25,23 @@ type Evidence struct {
 
 	// Manifests are the files that name dependencies, with their content.
 	Manifests map[string]string
-	// NoDependencies says that a dependency directory is missing: "node_modules
-	// is missing".
+	// Lockfiles are those of package managers that are there.
+	Lockfiles map[string]bool
+	// NoDependencies says what of the dependencies is missing or damaged on
+	// disk: "node_modules is missing".
 	NoDependencies string
+	// Locks are those that the log names and that are there; Denied the files
+	// that the sandbox may not use for their modes alone; Caches what can be
+	// made again; State what a supervisor keeps, that the log names and that
+	// can't be read.
+	Locks  []Lock
+	Denied []Denied
+	Caches []string
+	State  []string
+	// Others is how many commands somebody runs in the sandbox.
+	Others int
+	// Tools are the versions of what runs the app.
+	Tools map[string]string
 	// Missing are the files that git or the last good checkpoint has and the
 	// workspace has not.
 	Missing []Missing
@@ -84,25 +98,3 @@ func (m Missing) Source() string {
 
 // Down reports whether the process in question is not running.
 func (ev Evidence) Down() bool { return !ev.Process.State.Alive() }
-
-// Meaning explains an exit to a person, beyond its code; "" if there is
-// nothing to add.
-func Meaning(e engine.Exit) string {
-	switch {
-	case e.Error != "":
-		return "it could not be started at all"
-	case e.OOM:
-		return "the kernel killed it: it reached its memory limit"
-	case e.TimedOut:
-		return "it ran into its timeout"
-	case e.Code == engine.ExitNotFound:
-		return "the shell did not find a program that the command names"
-	case e.Code == engine.ExitNotExecutable:
-		return "a program that the command names may not be executed"
-	case e.Signal == "SIGKILL":
-		return "somebody or the kernel killed it"
-	case e.Signal == "SIGSEGV" || e.Signal == "SIGBUS" || e.Signal == "SIGABRT":
-		return "it crashed in native code"
-	}
-	return ""
-}

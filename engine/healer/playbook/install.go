@@ -23,7 +23,7 @@ func (install) Applies(ev Evidence) (string, bool) {
 			return why, true
 		}
 	}
-	if ev.NoDependencies != "" && ev.Down() {
+	if ev.NoDependencies != "" && (ev.Down() || ev.Spec.App.Health != "" && !ev.Probe.OK) {
 		return ev.NoDependencies, true
 	}
 	return "", false
@@ -39,9 +39,16 @@ func (install) Apply(ctx context.Context, _ Evidence, w Workbench) error {
 var (
 	nodeModule = lazily(`(?:Cannot find (?:module|package)|Can't resolve|Failed to resolve import) ['"]([^'"\n]+)['"]`)
 	pyModule   = lazily(`(?:ModuleNotFoundError|ImportError): No module named ['"]?([A-Za-z0-9_.]+)`)
-	goModule   = lazily(`missing go\.sum entry|cannot find module providing package|verifying [^\s]+: checksum mismatch|go\.mod file indicates .* but vendor`)
-	damage     = lazily(`(?i)invalid package config [^\n]*node_modules|node_modules[^\n]*(?:unexpected end of json input|unexpected end of file|invalid elf header|file too short)|(?:unexpected end of json input|invalid elf header|file too short)[^\n]*node_modules`)
-	demoPart   = lazily(`(?i)cannot find part[:\s]+["']?([\w./@-]+)`)
+	goModule   = lazily(`missing go\.sum entry|cannot find module providing package|no required module provides package [^\s;]+|verifying [^\s]+: checksum mismatch|go\.mod file indicates .* but vendor|inconsistent vendoring|is explicitly required in go\.mod, but not marked as explicit|cannot find package "[^"]+" in any of|is replaced in go\.mod, but not marked as replaced`)
+	damage     = lazily(`(?i)invalid package config [^\n]*node_modules|node_modules[^\n]*(?:unexpected end of json input|unexpected end of file|invalid elf header|file too short)|(?:unexpected end of json input|invalid elf header|file too short)[^\n]*(?:node_modules|site-packages|\.venv)|` +
+		`error (?:while )?parsing [^\n]*node_modules[^\n]*package\.json|was compiled against a different node\.js version|you installed (?:esbuild|sharp|rollup)[^\n]* for another platform`)
+	// a syntax error whose first line names a file of a dependency
+	nodeDamage = lazily(`(?m)^[^\s:]*node_modules/([^\n:]+):\d+\n(?:[^\n]*\n){1,5}?\s*SyntaxError`)
+	// of Python, the last file before the error is the one that has it
+	pyDamage  = lazily(`File "[^"\n]*(?:site-packages|\.venv)/([^"\n]+)", line \d+\n(?:[^\n]*\n){0,3}(?:\s*)(?:SyntaxError|IndentationError|ValueError: source code string cannot contain null bytes)`)
+	pyPartial = lazily(`ImportError: cannot import name [^\n]+\((?:[^\n]*/)?(?:site-packages|\.venv)[^\n]*\)|(?:PackageNotFoundError|DistributionNotFound)[^\n]*|ImportError: [^\n]*(?:site-packages|\.venv)[^\n]*(?:file too short|invalid ELF header|undefined symbol)`)
+	yarnState = lazily(`couldn't find the node_modules state file|The lockfile would have been modified by this install|Required package missing from disk|ERR_PNPM_[A-Z_]*(?:MODULES|BROKEN|OUTDATED|NO_IMPORTER)[A-Z_]*|(?i)a package is missing from its location|Your application tried to access [^\n]+, but it isn't declared`)
+	demoPart  = lazily(`(?i)cannot find part[:\s]+["']?([\w./@-]+)`)
 )
 
 // nodeMissing: a package, by name or inside node_modules; a relative path is
@@ -125,11 +132,27 @@ func goMissing(ev Evidence) string {
 }
 
 func damaged(ev Evidence) string {
-	if damage().MatchString(ev.Log) {
+	if m := nodeDamage().FindStringSubmatch(ev.Log); m != nil {
+		return "the package " + packageOf(m[1]) + " is corrupt"
+	}
+	if m := pyDamage().FindStringSubmatch(ev.Log); m != nil {
+		module, _, _ := strings.Cut(m[1], "/")
+		return "the module " + strings.TrimSuffix(module, ".py") + " is corrupt"
+	}
+	if pyPartial().MatchString(ev.Log) {
+		return "a module of the dependencies is only partly there"
+	}
+	if yarnState().MatchString(ev.Log) {
+		return "the installed packages are not those of the lock file"
+	}
+	if damage().MatchString(ev.Log) || notExecutable(ev) && toolDenied().MatchString(ev.Log) {
 		return "a dependency on disk is corrupt"
 	}
 	return ""
 }
+
+// toolDenied: a program of a dependency lost its mode; installed again, it has it.
+var toolDenied = lazily(`(?:node_modules/\.bin|\.venv/bin)/[^\s:]+:? [Pp]ermission denied`)
 
 // demoMissing: the demo template's parts are its dependencies.
 func demoMissing(ev Evidence) string {

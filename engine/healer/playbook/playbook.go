@@ -23,7 +23,7 @@ type Playbook interface {
 type Workbench interface {
 	// Restart restarts the app and returns when it was started or couldn't be.
 	Restart(ctx context.Context) error
-	// Install runs the spec's install command.
+	// Install runs the spec's install command as [CleanInstall] has it.
 	Install(ctx context.Context) error
 	// KillStrays kills what earlier starts of this sandbox left running.
 	KillStrays(ctx context.Context) error
@@ -32,12 +32,21 @@ type Workbench interface {
 	// PutBack writes a missing file as its source has it; a file that is there
 	// by now is left alone.
 	PutBack(ctx context.Context, m Missing) error
+	// Remove removes files and directories that the evidence names as stale or
+	// as caches: never what a person made.
+	Remove(ctx context.Context, paths []string) error
+	// Allow gives the owner of files what they lack: "r", "x" or "rx".
+	Allow(ctx context.Context, lacks string, paths []string) error
+	// Aside renames a file, so that it is out of the way and still there.
+	Aside(ctx context.Context, path string) error
 }
 
 // All are the playbooks, cheapest and most specific first. The plain restart
 // is last: the others restart too, and where none applies it is the only one.
 func All() []Playbook {
-	return []Playbook{stray{}, port{}, putBack{}, install{}, restart{}}
+	return []Playbook{
+		stray{}, port{}, children{}, lock{}, mode{}, state{}, putBack{}, disk{}, cache{}, install{}, restart{},
+	}
 }
 
 // Next is the first playbook that applies and isn't in tried, and why.

@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -156,6 +157,16 @@ func (d *diary) MovePort(context.Context) error   { return d.do("move") }
 func (d *diary) PutBack(_ context.Context, m Missing) error {
 	return d.do("put " + m.Path)
 }
+
+func (d *diary) Remove(_ context.Context, paths []string) error {
+	return d.do(fmt.Sprint("remove ", paths))
+}
+
+func (d *diary) Allow(_ context.Context, lacks string, paths []string) error {
+	return d.do(fmt.Sprint("allow ", lacks, " ", paths))
+}
+
+func (d *diary) Aside(_ context.Context, p string) error { return d.do("aside " + p) }
 
 func TestPlaybooksDoTheirPartAndRestart(t *testing.T) {
 	ev := base(missing("a.js b.js", "a.js", "b.js", "c.js"))
