@@ -45,7 +45,7 @@ type Healer struct {
 // in their rows: the next Run undoes what they did, and has their sandboxes
 // judged again.
 func (h *Healer) Run(ctx context.Context) error {
-	l := &loop{Healer: h, p: h.Policy.filled(), lanes: newLanes(), good: newSchedule(), pauses: newSchedule(), restarts: newRestarts()}
+	l := &loop{Healer: h, p: h.Policy.filled(), lanes: newLanes(), good: newSchedule(), pauses: newSchedule(), restarts: newRestarts(), chats: newChats()}
 	if err := l.recover(ctx); err != nil {
 		return err
 	}
@@ -56,6 +56,7 @@ func (h *Healer) Run(ctx context.Context) error {
 	g.Go(func() error {
 		return l.followRestarts(ctx, func(do func() error) { g.Go(do) })
 	})
+	g.Go(func() error { return l.answerTurns(ctx, func(do func() error) { g.Go(do) }) })
 	g.Go(func() error {
 		return l.startRuns(ctx, func(run engine.HealRun) {
 			g.Go(func() error { return l.heal(ctx, run) })
@@ -75,6 +76,7 @@ type loop struct {
 	cut    interrupted // touched by recover and then by consume alone
 
 	restarts *restarts
+	chats    *chats
 }
 
 // consume judges each event in the transaction that moves the cursor, and looks
@@ -200,6 +202,8 @@ func (l *loop) notice(ctx context.Context, ev engine.Event) error {
 		if b.Run.Outcome != "" {
 			return l.lookAtRun(ctx, id)
 		}
+	case engine.ChatMessaged:
+		l.chats.noteMessage(b.Message)
 	case engine.SandboxRemoved:
 		l.good.drop(id)
 		l.pauses.drop(id)
@@ -208,6 +212,7 @@ func (l *loop) notice(ctx context.Context, ev engine.Event) error {
 		l.good.noteHealth(b.Sandbox, l.p.GoodAfter)
 		l.pauses.notePause(b.Sandbox, time.Now())
 		if !wantedUp(b.Sandbox) {
+			l.chats.drop(b.Sandbox.Chat, "cut: the sandbox is "+downWords(b.Sandbox))
 			if err := l.lookAtRun(ctx, id); err != nil {
 				return err
 			}

@@ -53,6 +53,8 @@ func admit(now time.Time, sb engine.Sandbox, runs []engine.HealRun, sig engine.S
 		return engine.Wait, "it is coming up: how that goes is told by new signals"
 	case byHand:
 		return engine.Repair, "asked for by hand"
+	case sb.Chat != "":
+		return engine.Ignore, "somebody works on it in a chat"
 	case sb.Maintenance.Active(now):
 		return engine.Ignore, maintenanceWords(sb.Maintenance)
 	case sb.Health == engine.Broken:

@@ -28,6 +28,8 @@ func Open(tx *store.Tx, p Policy, id engine.SandboxID, by engine.Actor) (engine.
 		return run, "", engine.Errorf(engine.Conflict, "%s is being healed already: run %s, opened %s ago by %s (%s)",
 			sb.Name, engine.Short(run.ID), tx.Now.Sub(run.Started).Round(time.Second), run.By, run.Cause).
 			WithHint("watch it with: sbx logs --healer %s", sb.Name)
+	case sb.Chat != "":
+		return run, "", beingTalked(tx, sb)
 	case sb.Wanted != engine.Up || !sb.State.Live():
 		return run, "", engine.Errorf(engine.Conflict, "%s is %s: there is nothing to heal", sb.Name, downWords(sb)).
 			WithHint("start it first: sbx start %s", sb.Name)

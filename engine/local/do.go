@@ -117,9 +117,9 @@ func (e *Engine) prepareOutward(a engine.Action) (effect, error) {
 	case engine.Say:
 		return e.say(a.By, b)
 	case engine.StopChat:
-		return stopChat(b), nil
+		return stopChat(a.By, b), nil
 	case engine.AnswerApproval:
-		return answerApproval(b), nil
+		return answerApproval(a.By, b), nil
 	case engine.IssueKey:
 		return issueKey(a.By, b)
 	case engine.RevokeKey:

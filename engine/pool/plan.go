@@ -44,7 +44,7 @@ func plan(sb engine.Sandbox, procs []engine.Process) step {
 
 // working keeps waiting and running true to whether a command runs.
 func working(sb engine.Sandbox, procs []engine.Process) step {
-	switch commands := spawned(procs); {
+	switch commands := spawned(procs) || sb.Chat != ""; {
 	case sb.State == engine.Waiting && commands:
 		return begin
 	case sb.State == engine.Running && !commands:
