@@ -24,8 +24,10 @@ type App struct {
 	width, height int
 	layout        layout
 	screen        screen
+	fromIncidents bool // the sandbox was opened from there
 	fleet         *fleet
 	sandbox       *sandbox
+	incidents     *incidents
 	overlay       overlay
 	toast         toast
 	said          []toast // latest last
@@ -61,6 +63,7 @@ func newApp(c Config, cmds *commands) (*App, error) {
 	a := &App{w: w, c: cmds, actions: newActions(w.keys), dark: darkBefore(c.Environ)}
 	a.fleet = newFleet(w)
 	a.sandbox = newSandbox(w, cmds, a.actions)
+	a.incidents = newIncidents(w, cmds)
 	a.w.now = time.Now()
 	a.w.link.since = a.w.now
 	_, wrong := remap(c.Keys)
@@ -128,6 +131,8 @@ func (a *App) route(msg tea.Msg) tea.Cmd {
 		a.bulked(msg)
 	case openMsg:
 		return a.open(msg.id, msg.tab)
+	case watchMsg:
+		a.say(themes.Warning, a.w.keys.Watch.Help().Key+": "+msg.why)
 	case savedMsg:
 		a.saved(msg)
 	default:
@@ -140,7 +145,7 @@ func (a *App) route(msg tea.Msg) tea.Cmd {
 func (a *App) deliver(msg tea.Msg) tea.Cmd {
 	if heals, ok := msg.(healsMsg); ok && heals.query.Sandbox == "" {
 		a.remember(heals)
-		return nil
+		return a.incidents.Update(heals)
 	}
 	return a.sandbox.Update(msg)
 }
@@ -152,6 +157,8 @@ func (a *App) remember(msg healsMsg) {
 	}
 	var list []happening
 	for _, rec := range msg.records {
+		sb, _ := a.w.sandbox(rec.Body.Of())
+		a.w.chronicle.take(rec, sb.Name)
 		list = append(list, happeningOf(a.w.snap, rec))
 	}
 	a.w.past.merge(list)
@@ -183,8 +190,11 @@ func (a *App) frame(msg frameMsg) tea.Cmd {
 	a.connect(msg)
 	a.fleet.sync()
 	a.arrange()
-	if a.screen == onSandbox {
+	switch a.screen {
+	case onSandbox:
 		cmds = append(cmds, a.sandbox.Update(msg))
+	case onIncidents:
+		cmds = append(cmds, a.incidents.show())
 	}
 	return tea.Batch(cmds...)
 }
@@ -234,6 +244,7 @@ func (a *App) arrange() {
 	}
 	a.layout = arrange(a.width, a.height, a.screen, inspect && !a.fleet.zoomed, a.fleet.zoomed)
 	a.fleet.SetSize(a.layout.main.w, a.layout.main.h)
+	a.incidents.SetSize(a.layout.main.w, a.layout.main.h)
 	if a.screen == onSandbox {
 		a.sandbox.SetSize(a.layout.main.w, a.layout.main.h)
 	}
@@ -247,6 +258,7 @@ func (a *App) open(id engine.SandboxID, t tab) tea.Cmd {
 	if _, ok := a.w.sandbox(id); !ok {
 		return nil
 	}
+	a.fromIncidents = a.screen == onIncidents || a.screen == onSandbox && a.fromIncidents
 	a.screen = onSandbox
 	a.fleet.jump(id)
 	a.arrange()
@@ -296,9 +308,12 @@ func (a *App) wake() time.Time {
 
 // spinning reports whether anything that shows is being healed.
 func (a *App) spinning() bool {
-	if a.screen == onSandbox {
+	switch a.screen {
+	case onSandbox:
 		sb, _ := a.w.sandbox(a.sandbox.id)
 		return sb.Health == engine.Healing
+	case onIncidents:
+		return false // an open lane grows with the clock
 	}
 	for y := range max(0, a.fleet.height-1) {
 		if e, _ := a.fleet.at(a.fleet.top + y); e != nil && e.health == engine.Healing {

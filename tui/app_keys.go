@@ -14,8 +14,11 @@ import (
 const twice = 2 * time.Second
 
 func (a *App) current() Component {
-	if a.screen == onSandbox {
+	switch a.screen {
+	case onSandbox:
 		return a.sandbox
+	case onIncidents:
+		return a.incidents
 	}
 	return a.fleet
 }
@@ -78,7 +81,11 @@ func (a *App) everywhere(msg tea.KeyPressMsg) (tea.Cmd, bool) {
 	case key.Matches(msg, k.Quit) && a.screen == onFleet:
 		return a.leave(), true
 	case key.Matches(msg, k.Back, k.Quit) && a.screen == onSandbox:
-		a.stepBack()
+		return a.stepBack(), true
+	case key.Matches(msg, k.Back, k.Quit) && a.screen == onIncidents:
+		a.goHome()
+	case key.Matches(msg, k.Incidents):
+		return a.toIncidents(), true
 	case key.Matches(msg, k.Redraw):
 		return tea.ClearScreen, true
 	case key.Matches(msg, k.Suspend):
@@ -89,7 +96,7 @@ func (a *App) everywhere(msg tea.KeyPressMsg) (tea.Cmd, bool) {
 		a.commandPalette()
 	case key.Matches(msg, k.Copy) && a.w.snap != nil:
 		a.copyMenu()
-	case key.Matches(msg, k.Save) && a.screen == onSandbox:
+	case key.Matches(msg, k.Save) && a.screen != onFleet:
 		a.savePane()
 	case key.Matches(msg, k.Quick) && a.screen == onFleet:
 		a.quickMenu()
@@ -155,16 +162,36 @@ func (a *App) tabKey(msg tea.KeyPressMsg) (tea.Cmd, bool) {
 	return nil, false
 }
 
-// stepBack undoes a search, or goes back to the fleet.
-func (a *App) stepBack() {
+// stepBack undoes a search, or goes back to where the sandbox was opened: the
+// incidents or the fleet.
+func (a *App) stepBack() tea.Cmd {
 	if b, ok := a.sandbox.pane().(interface{ back() bool }); ok && b.back() {
-		return
+		return nil
+	}
+	if a.fromIncidents {
+		return a.toIncidents()
 	}
 	a.goHome()
+	return nil
+}
+
+// toIncidents shows what the healer did across the fleet, or goes back.
+func (a *App) toIncidents() tea.Cmd {
+	if a.screen == onIncidents {
+		a.goHome()
+		return nil
+	}
+	a.goHome()
+	a.screen = onIncidents
+	a.arrange()
+	if a.w.snap == nil {
+		return nil
+	}
+	return a.incidents.show()
 }
 
 func (a *App) toggleFleet() tea.Cmd {
-	if a.screen == onSandbox {
+	if a.screen != onFleet {
 		a.goHome()
 		return nil
 	}
@@ -179,7 +206,7 @@ func (a *App) problem() tea.Cmd {
 	case !ok:
 		a.say(themes.Info, "no sandbox needs you")
 		return nil
-	case a.screen == onSandbox:
+	case a.screen != onFleet:
 		return a.open(id, tabHealer)
 	}
 	a.fleet.touched = true
@@ -189,15 +216,24 @@ func (a *App) problem() tea.Cmd {
 
 // selected is the sandbox that keys are about.
 func (a *App) selected() engine.SandboxID {
-	if a.screen == onSandbox {
+	switch a.screen {
+	case onSandbox:
 		return a.sandbox.id
+	case onIncidents:
+		if e := a.incidents.selected(); e != nil {
+			return e.run.Sandbox
+		}
+		return ""
 	}
 	return a.fleet.cursor
 }
 
 func (a *App) helpPlace() place {
-	if a.screen == onFleet {
+	switch a.screen {
+	case onFleet:
 		return a.w.keys.ofFleet()
+	case onIncidents:
+		return a.w.keys.ofIncidents()
 	}
 	return a.w.keys.places()[1+int(a.sandbox.tab)]
 }

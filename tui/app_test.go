@@ -198,6 +198,7 @@ func TestScreensLookAsTheyDid(t *testing.T) {
 		{"empty", nil},
 		{"fleet", func(*desk) {}},
 		{"fleet-marked", func(d *desk) { d.press("space", "space") }},
+		{"incidents", func(d *desk) { d.press("#") }},
 		{"fleet-filter", func(d *desk) { d.press("/"); d.text("health:brokn") }},
 		{"fleet-offline", func(d *desk) {
 			d.send(frameMsg{lost: true, cause: engine.Errorf(engine.Unavailable, "dial 10.0.4.9:7443: connection refused").After(6 * time.Second)})

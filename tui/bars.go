@@ -45,10 +45,13 @@ func (a *App) bar() string {
 		p.Put(themes.HealthReady, " live")
 	}
 	p.Gap(1)
-	if a.screen == onSandbox {
+	switch a.screen {
+	case onSandbox:
 		sb, _ := w.sandbox(a.sandbox.id)
 		p.Put(themes.Muted, "Fleet › ").Put(themes.Accent, first(sb.Name, string(a.sandbox.id)))
-	} else {
+	case onIncidents:
+		p.Put(themes.Muted, "Fleet › ").Put(themes.Accent, "Incidents")
+	default:
 		p.Put(themes.Accent, "Fleet")
 	}
 	right := a.counts()
@@ -127,8 +130,11 @@ func (a *App) lives() []part {
 
 // head is the second row: the fleet's filter and order, or a sandbox's tabs.
 func (a *App) head() string {
-	if a.screen == onSandbox {
+	switch a.screen {
+	case onSandbox:
 		return a.sandbox.head(a.width, a.tabHit)
+	case onIncidents:
+		return a.incidents.head(a.width)
 	}
 	f, p := a.fleet, a.w.pen(a.width).Gap(1)
 	if len(a.w.fleet.entries) == 0 {

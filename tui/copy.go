@@ -54,8 +54,11 @@ type texter interface {
 
 // pane is the tab that shows, or the fleet.
 func (a *App) pane() Component {
-	if a.screen == onSandbox {
+	switch a.screen {
+	case onSandbox:
 		return a.sandbox.pane()
+	case onIncidents:
+		return a.incidents
 	}
 	return a.fleet
 }

@@ -20,6 +20,8 @@ type keyMap struct {
 
 	Fold, FoldAll, Follow key.Binding
 
+	Incidents, ZoomIn, ZoomOut, Watch key.Binding
+
 	Only, Hold, Wrap, Time, NextError, PrevError key.Binding
 }
 
@@ -56,6 +58,9 @@ func newKeys() keyMap {
 		Quick: bind("f", "quick filter", "f"), Inspect: bind("p", "inspector", "p"),
 		Zoom: bind("z", "zoom, and back", "z"), Save: bind(">", "save this pane to a file", ">"),
 
+		Incidents: bind("#", "incidents", "#"), ZoomIn: bind("+", "less time", "+", "="), ZoomOut: bind("-", "more time", "-"),
+		Watch: bind("w", "I'm on it", "w"),
+
 		Fold: bind("x", "fold", "x"), FoldAll: bind("X", "fold all", "X"), Follow: bind("F", "follow the end", "F"),
 
 		Only: bind("&", "only matching", "&"), Hold: bind("Space", "pause", "space"), Wrap: bind("w", "wrap", "w"),
@@ -71,7 +76,7 @@ type place struct {
 
 func (k keyMap) everywhere() place {
 	return place{"Everywhere", []key.Binding{
-		k.Back, k.Fleet, k.Overview, k.Healer, k.Logs, k.PrevBox, k.NextBox, k.Problem,
+		k.Back, k.Fleet, k.Overview, k.Healer, k.Logs, k.PrevBox, k.NextBox, k.Problem, k.Incidents,
 		k.Palette, k.Copy, k.Retry, k.Help, k.Quit, k.Interrupt, k.Redraw, k.Suspend,
 	}}
 }
@@ -123,6 +128,13 @@ func both(a, b key.Binding, words string) key.Binding {
 	return bind(a.Help().Key+"/"+b.Help().Key, words)
 }
 
+func (k keyMap) ofIncidents() place {
+	return place{"Incidents", []key.Binding{
+		as(k.Open, "its healer"), as(k.Left, "earlier"), as(k.Right, "later"), k.ZoomIn, k.ZoomOut, k.Watch, as(k.Group, "group by cause"),
+		as(k.Save, "export as Markdown"),
+	}}
+}
+
 // as is a key under the name that it has in one place.
 func as(b key.Binding, words string) key.Binding {
 	b.SetHelp(b.Help().Key, words)
@@ -131,5 +143,5 @@ func as(b key.Binding, words string) key.Binding {
 
 // places are all that keys of their own.
 func (k keyMap) places() []place {
-	return []place{k.ofFleet(), k.ofOverview(), k.ofHealer(), k.ofLogs()}
+	return []place{k.ofFleet(), k.ofOverview(), k.ofHealer(), k.ofLogs(), k.ofIncidents()}
 }

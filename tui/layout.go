@@ -28,6 +28,7 @@ type screen int
 const (
 	onFleet screen = iota
 	onSandbox
+	onIncidents
 )
 
 // arrange lays the screen out. side is the inspector of the fleet and asked for

@@ -39,7 +39,7 @@ type saver struct {
 func (a *App) savePane() {
 	t, ok := a.pane().(texter)
 	if !ok {
-		a.say(themes.Info, "only logs and the healer's story can be saved")
+		a.say(themes.Info, "only logs, the healer's story and incidents can be saved")
 		return
 	}
 	_, text := t.texts()
@@ -47,11 +47,16 @@ func (a *App) savePane() {
 		a.say(themes.Info, "there is nothing to save")
 		return
 	}
-	sb, _ := a.w.sandbox(a.sandbox.id)
-	what := strings.ToLower(a.sandbox.tabs[a.sandbox.tab].title)
+	at := a.w.now.Local().Format("150405")
+	what, name := "incidents", "incidents-"+at+".md"
+	if a.screen == onSandbox {
+		sb, _ := a.w.sandbox(a.sandbox.id)
+		what = strings.ToLower(a.sandbox.tabs[a.sandbox.tab].title)
+		name = fmt.Sprintf("%s-%s-%s.txt", fileName(first(sb.Name, string(a.sandbox.id))), what, at)
+	}
 	s := &saver{w: a.w, what: what, input: textinput.New()}
 	s.input.Prompt = ""
-	s.input.SetValue(fmt.Sprintf("%s-%s-%s.txt", fileName(first(sb.Name, string(a.sandbox.id))), what, a.w.now.Local().Format("150405")))
+	s.input.SetValue(name)
 	s.input.CursorEnd()
 	s.input.Focus()
 	s.save = func(path string) tea.Cmd { return a.c.write(path, cleanLines(text)+"\n") }

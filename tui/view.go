@@ -48,6 +48,8 @@ func (a *App) body() string {
 		return a.skeleton(height)
 	case a.screen == onSandbox:
 		return a.sandbox.View()
+	case a.screen == onIncidents:
+		return a.incidents.View()
 	case len(a.w.fleet.entries) == 0:
 		return a.noSandboxes(height)
 	}

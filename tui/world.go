@@ -30,6 +30,8 @@ type world struct {
 	marks  map[engine.SandboxID]bool
 	hidden map[columnID]bool // columns that somebody took away
 	past   past
+	// chronicle are the heal runs, for the timeline.
+	chronicle chronicle
 
 	apps   map[engine.SandboxID]engine.ProcessID
 	traces map[engine.SandboxID]*trace
@@ -51,6 +53,13 @@ func newWorld(c Config) *world {
 func (w *world) take(s *engine.Snapshot) {
 	w.snap = s
 	w.fleet.reset(s)
+	for id, r := range s.Runs {
+		w.chronicle.signal(s.Signals[id])
+		w.chronicle.run(r, s.Sandboxes[id].Name)
+		for _, a := range s.Attempts[id] {
+			w.chronicle.attempt(a)
+		}
+	}
 	clear(w.apps)
 	for id, p := range s.Processes {
 		w.index(id, p)
@@ -79,6 +88,7 @@ func (w *world) apply(ev engine.Event) {
 		return
 	}
 	w.past.add(happeningOf(w.snap, ev))
+	w.chronicle.take(ev, w.snap.Sandboxes[ev.Body.Of()].Name)
 	if b, ok := ev.Body.(engine.HealFinished); ok {
 		w.keep(b.Run)
 	}
