@@ -23,6 +23,7 @@ type Child struct {
 	id      string
 	alone   bool
 	in      *os.File // nil: reads end-of-file
+	tty     bool     // in is its terminal
 	exited  *os.File // the pidfd of root
 	pumps   []*pump
 	hooks   Hooks
@@ -56,6 +57,9 @@ func (c *Child) Started() time.Time { return c.started }
 func (c *Child) Input() io.WriteCloser {
 	if c.in == nil {
 		return nil // not an interface holding a nil file
+	}
+	if c.tty {
+		return typist{c.in}
 	}
 	return c.in
 }
@@ -208,6 +212,9 @@ func (c *Child) Kill(ctx context.Context, grace time.Duration) error {
 	c.killed = true
 	c.mu.Unlock()
 	if grace > 0 {
+		if c.tty { // an interactive shell ignores TERM, and goes with its terminal
+			c.tree.tellAll(unix.SIGHUP)
+		}
 		if err := c.tree.askToEnd(ctx, grace); err != nil {
 			return fmt.Errorf("kill %s: %w", c.id, err)
 		}

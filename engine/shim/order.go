@@ -30,6 +30,9 @@ type Order struct {
 	// Cgroup is the directory of version 2 that it is born in; "": none.
 	Cgroup string `json:"cgroup,omitempty"`
 	Stdin  bool   `json:"stdin,omitempty"` // keep an input open; else it reads end-of-file
+	// TTY gives it a terminal of its own, which is all three streams. Stdin and
+	// Split mean nothing then.
+	TTY *TTY `json:"tty,omitempty"`
 	// Split keeps stdout and stderr apart.
 	Split bool `json:"split,omitempty"`
 	// Alone: nothing of its tree may live on after its exit.

@@ -100,17 +100,12 @@ func (s *starting) run(ctx context.Context, out, errs io.WriteCloser) error {
 
 // open makes the pipes and whatever else the child inherits.
 func (s *starting) open() error {
-	in, err := s.openStdin()
-	if err != nil {
-		return err
+	open := s.openPipes
+	if s.order.TTY != nil {
+		open = s.openTTY
 	}
-	s.theirs = append(s.theirs, in)
-	for range map[bool]int{false: 1, true: 2}[s.order.Split] {
-		r, w, err := newPipe(s.order.Owner)
-		if err != nil {
-			return err
-		}
-		s.ours, s.theirs = append(s.ours, r), append(s.theirs, w)
+	if err := open(); err != nil {
+		return err
 	}
 	if s.order.Plan == nil {
 		return nil
@@ -126,6 +121,22 @@ func (s *starting) open() error {
 	}
 	s.status = status
 	s.theirs = append(s.theirs, theirs)
+	return nil
+}
+
+func (s *starting) openPipes() error {
+	in, err := s.openStdin()
+	if err != nil {
+		return err
+	}
+	s.theirs = append(s.theirs, in)
+	for range map[bool]int{false: 1, true: 2}[s.order.Split] {
+		r, w, err := newPipe(s.order.Owner)
+		if err != nil {
+			return err
+		}
+		s.ours, s.theirs = append(s.ours, r), append(s.theirs, w)
+	}
 	return nil
 }
 
@@ -149,7 +160,7 @@ func (s *starting) spawn() error {
 	pidfd := -1
 	attr := &syscall.ProcAttr{
 		Dir: o.Dir, Env: o.Env, Files: s.files(),
-		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd, Pdeathsig: syscall.SIGKILL},
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: c.tty, Ctty: 0, PidFD: &pidfd, Pdeathsig: syscall.SIGKILL},
 	}
 	if c.tree.Cgroup != "" {
 		fd, err := c.tree.Cgroup.open()

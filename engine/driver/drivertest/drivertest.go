@@ -79,6 +79,12 @@ var cases = []struct {
 	{"TheEnvironmentIsTheAllowList", true, environment, false},
 	{"TheWorkingDirectoryIsInTheWorkspace", true, workingDirectory, false},
 	{"OutputCanBeOpenedAgain", true, reopenOutput, false},
+	{"ATerminalIsAllThreeStreams", true, isTerminal, false},
+	{"ATerminalIsResized", true, resizes, false},
+	{"CtrlCInterruptsTheCommandAlone", true, interrupts, false},
+	{"JobsAreStoppedAndGoOn", true, jobControl, false},
+	{"KillEndsAnInteractiveShell", true, killShell, false},
+	{"ATerminalsOutputIsWholeAtTheExit", true, fullOutput, false},
 }
 
 // env is one case's driver and what it needs all the time.

@@ -57,7 +57,13 @@ func (b *box) Start(ctx context.Context, id engine.ProcessID, cmd driver.Command
 func (b *box) launchOf(cmd driver.Command) (launch, error) {
 	l := launch{
 		Argv: []string{"/bin/sh", "-c", cmd.Shell}, Dir: cmd.Dir,
-		Profile: cmd.Profile, Protected: cmd.Protected, Network: cmd.Network,
+		Profile: cmd.Profile, Protected: cmd.Protected, Network: cmd.Network, Terminal: cmd.Terminal,
+	}
+	if cmd.Terminal != nil {
+		if err := cmd.Terminal.Size.Check(); err != nil || cmd.Terminal.Size.Zero() {
+			return l, engine.Errorf(engine.Invalid, "a terminal can't have that size")
+		}
+		l.Env = append(l.Env, "TERM=xterm-256color", "SHELL="+b.shell())
 	}
 	switch {
 	case strings.TrimSpace(cmd.Shell) == "":

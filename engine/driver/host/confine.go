@@ -60,6 +60,11 @@ func (p *plan) become() error {
 	if err := p.shut(ruleset); err != nil {
 		return err
 	}
+	if p.TTY {
+		if err := shim.LeadTTY(); err != nil {
+			return err
+		}
+	}
 	unix.Umask(0o022)
 	plainSignals()
 	shim.Say(nil)

@@ -26,8 +26,10 @@ type plan struct {
 	Protected []string
 	// OnlyGit: the workspace is read-only but for its .git; inside bubblewrap.
 	OnlyGit bool
-	Rules   *rules // Landlock, where it is the confiner
-	Scope   bool   // Landlock: no signals and abstract sockets to outside
+	// TTY: its streams are a terminal, to be led.
+	TTY   bool
+	Rules *rules // Landlock, where it is the confiner
+	Scope bool   // Landlock: no signals and abstract sockets to outside
 	// NoSockets and NoUnix refuse to make sockets at all, or unix ones.
 	NoSockets, NoUnix bool
 }

@@ -28,6 +28,7 @@ type launch struct {
 	ReadOnlyWorkspace bool
 	WritableGit       bool
 	Network           bool
+	Terminal          *driver.Terminal
 }
 
 // A mount shows Source at Target.

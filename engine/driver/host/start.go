@@ -58,8 +58,11 @@ func (p *proc) Kill(ctx context.Context, grace time.Duration) error {
 }
 
 // Resize gives its terminal a size.
-func (p *proc) Resize(context.Context, engine.TermSize) error {
-	return engine.Errorf(engine.Conflict, "%s has no terminal", p.id)
+func (p *proc) Resize(ctx context.Context, size engine.TermSize) error {
+	if err := size.Check(); err != nil || size.Zero() {
+		return engine.Errorf(engine.Invalid, "a terminal can't have that size")
+	}
+	return p.child.Resize(ctx, shim.TTY(size))
 }
 
 // start launches a process and returns when its program runs. On an error out
@@ -126,7 +129,12 @@ func (p *proc) order(l launch, dir string) (o shim.Order, err error) {
 	if h.root {
 		o.Owner = &shim.User{UID: b.uid, GID: b.gid}
 	}
+	if l.Terminal != nil {
+		tty := shim.TTY(l.Terminal.Size)
+		o.TTY = &tty
+	}
 	if plan := cmd.plan; plan != nil {
+		plan.TTY = o.TTY != nil
 		if !h.confine.hides() {
 			plan.Env = append(plan.Env, marker) // the tree has nothing else to be found by
 		}
