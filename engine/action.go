@@ -33,6 +33,8 @@ type Receipt struct {
 	// kept nowhere.
 	Secret string   `json:"secret,omitempty"`
 	Notice NoticeID `json:"notice,omitempty"`
+	// Checkpoint was made, or is what the change of files can be undone to.
+	Checkpoint CheckpointID `json:"checkpoint,omitempty"`
 	// Note is something that the caller should know: "already healthy".
 	Note string `json:"note,omitempty"`
 }

@@ -86,13 +86,13 @@ var (
 )
 
 // ActionTable is every kind of action.
-var ActionTable = []*ActionEntry{
+var ActionTable = append([]*ActionEntry{
 	createSandbox, applySpec, startSandbox, stopSandbox, restartApp, removeSandbox, keepSandbox,
 	setMaintenance, startHeal, applyPlan, cancelHeal, noteHeal, watchIncident,
 	spawn, openTerminal, killProcess, writeFile,
 	say, stopChat, answerApproval, issueKey, revokeKey, testNotify,
 	createSession, execSession, pauseSession, resumeSession, endSession,
-}
+}, fileActions...)
 
 // EntryOf is the table's row for a body.
 func EntryOf(b ActionBody) *ActionEntry { return b.entry() }

@@ -65,6 +65,9 @@ type History interface {
 	// Messages are those of the chat about a sandbox, in order. What grows is
 	// told by events.
 	Messages(ctx context.Context, q MessageQuery) ([]Message, error)
+	// Archives are those of a sandbox, or all if id is "": of sandboxes that
+	// are gone too, as long as a remote one is kept.
+	Archives(ctx context.Context, id SandboxID) ([]Archive, error)
 }
 
 // Processes run in sandboxes and write logs. Their exits arrive as events.
@@ -107,4 +110,13 @@ type Files interface {
 	ReadDir(ctx context.Context, id SandboxID, dir string) ([]FileInfo, error)
 	// ReadFile reads a regular file of at most [MaxFile] bytes.
 	ReadFile(ctx context.Context, id SandboxID, name string) (File, error)
+	// OpenFile reads a regular file of any size from offset on; the [File] has
+	// no data. A directory is read as a tar of what is in it, rebuildable
+	// directories left out, from its beginning only. Close it.
+	OpenFile(ctx context.Context, id SandboxID, name string, offset int64) (File, io.ReadCloser, error)
+	// Find yields files by name and lines by text, in the order of their paths.
+	Find(ctx context.Context, q FindQuery) iter.Seq2[Found, error]
+	// Upload brings what r has, for [PlaceFile] to put at its place. One that
+	// nothing takes is deleted after a day.
+	Upload(ctx context.Context, id SandboxID, r io.Reader) (UploadID, error)
 }

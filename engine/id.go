@@ -37,6 +37,7 @@ const (
 	KeyPrefix        = "vk-"
 	NoticePrefix     = "no-"
 	ActionPrefix     = "ac-"
+	UploadPrefix     = "up-"
 )
 
 // idAlphabet is lower-case base32 without padding: safe in paths, URLs and

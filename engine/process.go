@@ -137,6 +137,7 @@ type Gauges struct {
 	Sandboxes map[SandboxID]Sample `json:"sandboxes"`
 	Pool      PoolLevels           `json:"pool"`
 	Engine    EngineUsage          `json:"engine"`
+	Archives  ArchiveLevels        `json:"archives"`
 }
 
 // Sample is one sandbox's part of [Gauges].

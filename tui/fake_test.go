@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"sync"
 	"time"
@@ -205,6 +206,22 @@ func (f *fakeEngine) ReadDir(context.Context, engine.SandboxID, string) ([]engin
 
 func (f *fakeEngine) ReadFile(context.Context, engine.SandboxID, string) (engine.File, error) {
 	return engine.File{}, errors.ErrUnsupported
+}
+
+func (f *fakeEngine) OpenFile(context.Context, engine.SandboxID, string, int64) (engine.File, io.ReadCloser, error) {
+	return engine.File{}, nil, errors.ErrUnsupported
+}
+
+func (f *fakeEngine) Find(context.Context, engine.FindQuery) iter.Seq2[engine.Found, error] {
+	return func(func(engine.Found, error) bool) {}
+}
+
+func (f *fakeEngine) Upload(context.Context, engine.SandboxID, io.Reader) (engine.UploadID, error) {
+	return "", errors.ErrUnsupported
+}
+
+func (f *fakeEngine) Archives(context.Context, engine.SandboxID) ([]engine.Archive, error) {
+	return nil, nil
 }
 
 func (f *fakeEngine) Close() error { return nil }

@@ -42,6 +42,10 @@ type Boot struct {
 	// Template unpacks a template into the empty workspace; set when
 	// Origin.Kind is engine.FromTemplate. It writes regular files only.
 	Template func(w FileWriter) error
+	// Archive, if set, is a tar by [Archives.Pack]: the workspace is made of it
+	// instead of the origin. Boot reads it to its end, and nothing is made if
+	// that fails.
+	Archive io.Reader
 }
 
 // FileWriter takes the files of a template.
@@ -67,7 +71,10 @@ type Box interface {
 	// of an earlier start. It returns what it killed in words.
 	KillStrays(ctx context.Context) ([]string, error)
 	Files() Files
+	Tree() Tree
 	Checkpoints() Checkpoints
+	// Archives are of the workspace as one stream.
+	Archives() Archives
 	Usage(ctx context.Context) (engine.Usage, error)
 	// Location is where the workspace lies, for people.
 	Location() string
@@ -175,4 +182,46 @@ type Checkpoints interface {
 	// Commit commits exactly paths to the workspace's own repository through a
 	// private index, hooks off. The user's index keeps what was staged.
 	Commit(ctx context.Context, paths []string, message string) (commit string, err error)
+}
+
+// Tree is the workspace's files as people and scripts handle them: streamed,
+// moved, deleted. Names are as in [Files], and no part of one that is changed
+// may be a symbolic link.
+type Tree interface {
+	// Open is engine.Files.OpenFile.
+	Open(ctx context.Context, name string, offset int64) (engine.File, io.ReadCloser, error)
+	// Stage keeps what r has, outside of the workspace, until Place takes it.
+	// What nothing took for a day is deleted by a later Stage.
+	Stage(ctx context.Context, id engine.UploadID, r io.Reader) error
+	// Place puts a staged upload at its place, as [Files.WriteFile] does.
+	Place(ctx context.Context, p engine.PlaceFile) (engine.Version, error)
+	// MakeDir makes a directory and those above it; made is false if it was there.
+	MakeDir(ctx context.Context, name string) (made bool, err error)
+	Rename(ctx context.Context, from, to string, overwrite bool) error
+	Remove(ctx context.Context, name string, recursive bool) error
+}
+
+// Archives make one stream of a workspace and a workspace of one. Everything
+// is in it but rebuildable directories, unless they are asked for: the
+// repository, links, modes, times, empty directories. Owners aren't: what is
+// restored is the sandbox's. Sockets, FIFOs and devices are left out.
+type Archives interface {
+	// Fingerprint tells this state of the workspace from any other by its
+	// files' names, sizes and times; "" while one is so young that it couldn't.
+	Fingerprint(ctx context.Context, rebuildable bool) (string, error)
+	// Pack writes the workspace as a tar.
+	Pack(ctx context.Context, w io.Writer, rebuildable bool) (Packed, error)
+	// Unpack makes the workspace what a tar by Pack has: beside it first, then
+	// swapped, so that one that fails changes nothing. Processes must be down.
+	Unpack(ctx context.Context, r io.Reader) error
+}
+
+// Packed is what Pack wrote.
+type Packed struct {
+	Files, Bytes int64
+	Fingerprint  string
+	// LeftOut are entries that no archive can hold or that the sandbox itself
+	// can't read; Unsettled are files that changed while they were read. At
+	// most 100 of each.
+	LeftOut, Unsettled []string
 }

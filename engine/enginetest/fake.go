@@ -37,6 +37,10 @@ type Fake struct {
 
 	incidents map[engine.IncidentID]engine.Incident
 	chat      chat
+	uploads   map[engine.UploadID][]byte
+	points    []engine.Checkpoint // newest first
+	trees     map[engine.CheckpointID]files
+	archives  map[engine.SandboxID]archive
 }
 
 var _ engine.Engine = (*Fake)(nil)
@@ -53,6 +57,9 @@ func NewFake(dir string) *Fake {
 		procs:    map[engine.ProcessID]*proc{},
 
 		incidents: map[engine.IncidentID]engine.Incident{},
+		uploads:   map[engine.UploadID][]byte{},
+		trees:     map[engine.CheckpointID]files{},
+		archives:  map[engine.SandboxID]archive{},
 	}
 	f.snap.About = engine.About{
 		Version: "fake", Protocol: engine.Protocol, Host: "nowhere",

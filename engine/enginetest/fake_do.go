@@ -84,8 +84,11 @@ func (f *Fake) decide(a engine.Action, r *engine.Receipt) error {
 	switch b := a.Body.(type) {
 	case engine.Spawn:
 		return f.spawn(by, sb, b, r)
-	case engine.WriteFile:
-		return f.writeFile(b, r)
+	case engine.WriteFile, engine.PlaceFile, engine.MakeDir, engine.RenameFile, engine.RemoveFile,
+		engine.SaveCheckpoint, engine.RestoreCheckpoint, engine.RollBack, engine.Undo:
+		return f.changeFiles(a, sb.ID, r)
+	case engine.SaveArchive, engine.RestoreArchive, engine.RemoveArchive:
+		return f.archiveAction(sb, a.Body)
 	case engine.RemoveSandbox:
 		f.stopApp(by, sb)
 		f.append(by, engine.SandboxRemoved{ID: sb.ID, Name: sb.Name})
@@ -253,28 +256,20 @@ func (f *Fake) stopApp(by author, sb engine.Sandbox) {
 	f.append(by, engine.SandboxChanged{Sandbox: sb})
 }
 
-func (f *Fake) writeFile(b engine.WriteFile, r *engine.Receipt) error {
-	if len(b.Data) > engine.MaxFile {
-		return engine.Errorf(engine.Invalid, "%s is too big", b.Name)
-	}
-	root, err := os.OpenRoot(f.workspace(b.Sandbox))
-	if err != nil {
-		return err
-	}
-	defer root.Close()
+func (f *Fake) writeFile(root *os.Root, name string, replaces engine.Version, overwrite bool, data []byte, r *engine.Receipt) error {
 	var has engine.Version
-	switch old, err := root.ReadFile(b.Name); {
+	switch old, err := root.ReadFile(name); {
 	case err == nil:
 		has = versionOf(old)
 	case !errors.Is(err, fs.ErrNotExist):
-		return fileError(b.Name, err)
+		return fileError(name, err)
 	}
-	if has != b.Replaces {
-		return engine.Errorf(engine.Conflict, "%s has changed since it was read", b.Name)
+	if has != replaces && !overwrite {
+		return engine.Errorf(engine.Conflict, "%s has changed since it was read", name)
 	}
-	if err := root.WriteFile(b.Name, b.Data, 0o644); err != nil {
-		return fileError(b.Name, err)
+	if err := root.WriteFile(name, data, 0o644); err != nil {
+		return fileError(name, err)
 	}
-	r.Version = versionOf(b.Data)
+	r.Version = versionOf(data)
 	return nil
 }

@@ -145,22 +145,51 @@ func all[T any](ctx context.Context, list []T) iter.Seq2[T, error] {
 	}
 }
 
-// Checkpoints: a fake makes none.
+// Checkpoints are those of the actions on files.
 func (f *Fake) Checkpoints(_ context.Context, id engine.SandboxID) ([]engine.Checkpoint, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	var list []engine.Checkpoint
+	for _, cp := range f.points {
+		if cp.Sandbox == id {
+			list = append(list, cp)
+		}
+	}
 	_, err := f.sandbox(id)
-	return nil, err
+	return list, err
 }
 
-// Diff: a fake has no checkpoints to compare.
-func (f *Fake) Diff(_ context.Context, id engine.SandboxID, from, _ engine.CheckpointID) (engine.Diff, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, err := f.sandbox(id); err != nil {
+// Diff knows which files differ, and no patch.
+func (f *Fake) Diff(_ context.Context, id engine.SandboxID, from, to engine.CheckpointID) (engine.Diff, error) {
+	now, err := f.contents(id)
+	if err != nil {
 		return engine.Diff{}, err
 	}
-	return engine.Diff{}, engine.Errorf(engine.NotFound, "no checkpoint %q", from)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before, ok := f.trees[from]
+	if !ok {
+		return engine.Diff{}, engine.Errorf(engine.NotFound, "no checkpoint %q", from)
+	}
+	if to != "" {
+		if now, ok = f.trees[to]; !ok {
+			return engine.Diff{}, engine.Errorf(engine.NotFound, "no checkpoint %q", to)
+		}
+	}
+	var d engine.Diff
+	for _, name := range before.names() {
+		if data, is := now[name]; !is {
+			d.Changes = append(d.Changes, engine.Change{Path: name, Status: engine.Deleted})
+		} else if data != before[name] {
+			d.Changes = append(d.Changes, engine.Change{Path: name, Status: engine.Modified})
+		}
+	}
+	for _, name := range now.names() {
+		if _, was := before[name]; !was {
+			d.Changes = append(d.Changes, engine.Change{Path: name, Status: engine.Added})
+		}
+	}
+	return d, nil
 }
 
 // ReadDir lists a directory of a workspace.

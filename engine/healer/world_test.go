@@ -158,6 +158,8 @@ func (b *box) KillStrays(context.Context) ([]string, error) {
 }
 func (b *box) Files() driver.Files                         { return b }
 func (b *box) Checkpoints() driver.Checkpoints             { return b }
+func (b *box) Tree() driver.Tree                           { return nil }
+func (b *box) Archives() driver.Archives                   { return nil }
 func (b *box) Usage(context.Context) (engine.Usage, error) { return engine.Usage{Processes: 1}, nil }
 func (b *box) Location() string                            { return "/nowhere" }
 func (b *box) Destroy(context.Context) error               { return nil }

@@ -103,8 +103,11 @@ func (e *Engine) prepare(ctx context.Context, a engine.Action) (effect, error) {
 		return openTerminal(a.By, b)
 	case engine.KillProcess:
 		return killProcess(b), nil
-	case engine.WriteFile:
-		return e.writeFile(ctx, b)
+	case engine.WriteFile, engine.PlaceFile, engine.MakeDir, engine.RenameFile, engine.RemoveFile,
+		engine.SaveCheckpoint, engine.RestoreCheckpoint, engine.RollBack, engine.Undo:
+		return e.changeFiles(ctx, a)
+	case engine.SaveArchive, engine.RestoreArchive, engine.RemoveArchive:
+		return e.archiveAction(ctx, a)
 	case engine.CreateSession, engine.ExecSession, engine.PauseSession, engine.ResumeSession, engine.EndSession:
 		return e.sessionEffect(b), nil
 	}

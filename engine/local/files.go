@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"io"
 
 	"sbx/engine"
 	"sbx/engine/driver"
@@ -38,28 +39,43 @@ func (e *Engine) ReadFile(ctx context.Context, id engine.SandboxID, name string)
 	return b.Files().ReadFile(ctx, name, 0, 0)
 }
 
-// writeFile writes first and commits the receipt after. An engine that dies in
-// between leaves the file written; the retry finds the content it wanted there
-// and takes that for done.
-func (e *Engine) writeFile(ctx context.Context, b engine.WriteFile) (effect, error) {
-	if len(b.Data) > engine.MaxFile {
-		return nil, engine.Errorf(engine.Invalid, "%s has %d bytes: %d is the most", b.Name, len(b.Data), engine.MaxFile)
-	}
-	bx, err := e.box(ctx, b.Sandbox)
+// OpenFile streams a file of a workspace, or a directory as a tar.
+func (e *Engine) OpenFile(ctx context.Context, id engine.SandboxID, name string, offset int64) (engine.File, io.ReadCloser, error) {
+	b, err := e.box(ctx, id)
 	if err != nil {
-		return nil, err
+		return engine.File{}, nil, err
 	}
-	version, err := bx.Files().WriteFile(ctx, b.Name, b.Replaces, b.Data)
-	if engine.AsCode(err) == engine.Conflict {
-		if now, err2 := bx.Files().ReadFile(ctx, b.Name, 0, 0); err2 == nil && string(now.Data) == string(b.Data) {
-			version, err = now.Version, nil
-		}
-	}
+	return b.Tree().Open(ctx, name, offset)
+}
+
+// Upload brings what r has to where the sandbox is.
+func (e *Engine) Upload(ctx context.Context, id engine.SandboxID, r io.Reader) (engine.UploadID, error) {
+	b, err := e.box(ctx, id)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return func(_ *store.Tx, r *engine.Receipt) error {
-		r.Sandbox, r.Version = b.Sandbox, version
-		return nil
-	}, nil
+	limit := e.cfg.MaxUpload
+	if limit == 0 {
+		limit = DefaultMaxUpload
+	}
+	up := engine.UploadID(engine.NewID(engine.UploadPrefix))
+	return up, b.Tree().Stage(ctx, up, &bounded{r: r, left: limit, limit: limit})
+}
+
+// DefaultMaxUpload is how much one upload may bring.
+const DefaultMaxUpload = int64(4 * engine.GiB)
+
+// bounded is a reader that fails beyond a limit.
+type bounded struct {
+	r           io.Reader
+	left, limit int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, engine.Errorf(engine.Invalid, "the upload is larger than %s", engine.Size(b.limit)).
+			WithHint("raise files.max_upload")
+	}
+	return n, err
 }

@@ -41,6 +41,8 @@ type Config struct {
 	Unconfined bool
 	// Templates is the directory of the user's own templates.
 	Templates string
+	// MaxUpload is how many bytes one upload may bring; 0: DefaultMaxUpload.
+	MaxUpload int64
 	// MaxSandboxes is the pool's capacity, live and cold.
 	MaxSandboxes int
 	Store        store.Options
@@ -70,6 +72,8 @@ type Engine struct {
 	procs  *process.Supervisor
 	about  engine.About
 	gauges gauges
+	// changing: actions on the files of one sandbox take turns.
+	changing turns
 
 	closing sync.Once
 	closed  error

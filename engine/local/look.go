@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -235,6 +236,26 @@ func (l *Looker) ReadDir(context.Context, engine.SandboxID, string) ([]engine.Fi
 // ReadFile needs an engine: workspaces are a driver's.
 func (l *Looker) ReadFile(context.Context, engine.SandboxID, string) (engine.File, error) {
 	return engine.File{}, errNotRunning
+}
+
+// OpenFile needs an engine: workspaces are a driver's.
+func (l *Looker) OpenFile(context.Context, engine.SandboxID, string, int64) (engine.File, io.ReadCloser, error) {
+	return engine.File{}, nil, errNotRunning
+}
+
+// Find needs an engine: workspaces are a driver's.
+func (l *Looker) Find(context.Context, engine.FindQuery) iter.Seq2[engine.Found, error] {
+	return func(yield func(engine.Found, error) bool) { yield(engine.Found{}, errNotRunning) }
+}
+
+// Upload needs an engine.
+func (l *Looker) Upload(context.Context, engine.SandboxID, io.Reader) (engine.UploadID, error) {
+	return "", errNotRunning
+}
+
+// Archives needs an engine: it knows where they are kept.
+func (l *Looker) Archives(context.Context, engine.SandboxID) ([]engine.Archive, error) {
+	return nil, errNotRunning
 }
 
 // Close lets go of the store.

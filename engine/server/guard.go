@@ -42,7 +42,7 @@ func (s *Server) judgeHeaders(r *http.Request) error {
 			WithHint("use localhost, or name the host in the engine's configuration")
 	case !originAllowed(r):
 		return engine.Errorf(engine.Forbidden, "requests from another origin aren't answered")
-	case r.ContentLength != 0 && !isJSON(r.Header.Get("Content-Type")):
+	case r.ContentLength != 0 && !isJSON(r.Header.Get("Content-Type")) && !(isUpload(p) && r.Header.Get("Content-Type") == mediaBytes):
 		return engine.Errorf(engine.Forbidden, "a body must be JSON").
 			WithHint("send the header Content-Type: application/json")
 	case r.URL.IsAbs() || p != "/" && p != path.Clean(p):
@@ -100,6 +100,12 @@ func originAllowed(r *http.Request) bool {
 	}
 	same := url.URL{Scheme: scheme, Host: r.Host}
 	return strings.EqualFold(u.String(), same.String())
+}
+
+// isUpload reports whether a path takes bytes: no form can send that type of
+// content either.
+func isUpload(path string) bool {
+	return strings.HasPrefix(path, "/v1/sandboxes/") && strings.HasSuffix(path, "/uploads")
 }
 
 func isJSON(contentType string) bool {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 
 	"sbx/engine"
 )
@@ -42,7 +43,7 @@ func routes() []route {
 	for _, e := range engine.ActionTable {
 		list = append(list, actionRoute(e))
 	}
-	return append(append(append(list, reads()...), outward()...), streamed()...)
+	return slices.Concat(list, reads(), outward(), fileRoutes(), streamed())
 }
 
 // get is a row of a read.

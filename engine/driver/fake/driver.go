@@ -32,7 +32,7 @@ func (d *Driver) Isolation() engine.Isolation {
 }
 
 // Boot makes a box; a template's files are all that an origin can give it.
-func (d *Driver) Boot(_ context.Context, b driver.Boot) (driver.Box, error) {
+func (d *Driver) Boot(ctx context.Context, b driver.Boot) (driver.Box, error) {
 	if !strings.HasPrefix(string(b.ID), engine.SandboxPrefix) {
 		return nil, engine.Errorf(engine.Invalid, "%q is no sandbox id", b.ID)
 	}
@@ -43,7 +43,12 @@ func (d *Driver) Boot(_ context.Context, b driver.Boot) (driver.Box, error) {
 	}
 	box := &Box{driver: d, id: b.ID, procs: map[engine.ProcessID]*proc{}, ports: map[int]*listener{}, trees: map[string]map[string]file{}}
 	box.files.files = map[string]file{}
-	if b.Template != nil {
+	switch {
+	case b.Archive != nil:
+		if err := (tree{box}).Unpack(ctx, b.Archive); err != nil {
+			return nil, err
+		}
+	case b.Template != nil:
 		if err := b.Template(templateWriter{&box.files}); err != nil {
 			return nil, err
 		}
@@ -98,6 +103,8 @@ type Box struct {
 	procs map[engine.ProcessID]*proc
 	ports map[int]*listener
 	trees map[string]map[string]file
+
+	staged map[engine.UploadID][]byte
 }
 
 var _ driver.Box = (*Box)(nil)

@@ -211,6 +211,7 @@ func (h *Host) Attach(_ context.Context, id engine.SandboxID) (driver.Box, error
 	if err != nil {
 		return nil, fmt.Errorf("attach %s: %w", id, err)
 	}
+	settleSwap(r.Workspace)
 	if _, err := os.Stat(r.Workspace); err != nil {
 		return nil, engine.Errorf(engine.Unavailable, "attach %s: its workspace is gone: %w", id, err)
 	}

@@ -25,6 +25,9 @@ const workspaceName = "workspace"
 // caller to give away.
 func (h *Host) makeWorkspace(ctx context.Context, b driver.Boot, dir string) (workspace string, adopted bool, err error) {
 	if b.Origin.Kind == engine.FromAdopted {
+		if b.Archive != nil {
+			return "", false, engine.Errorf(engine.Forbidden, "an adopted directory is not made of an archive")
+		}
 		workspace, err := h.checkSource(b.Origin.Ref)
 		if err != nil {
 			return "", false, err
@@ -50,6 +53,9 @@ func (h *Host) makeWorkspace(ctx context.Context, b driver.Boot, dir string) (wo
 
 // fill makes the directory temp and what is to be in it.
 func (h *Host) fill(ctx context.Context, b driver.Boot, temp string) error {
+	if b.Archive != nil {
+		return layOut(ctx, b.Archive, temp, &extractor{}, maxCopy)
+	}
 	switch b.Origin.Kind {
 	case engine.FromTemplate:
 		return unpack(temp, b.Template)
