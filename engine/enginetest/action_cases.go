@@ -142,6 +142,17 @@ func aboutNobody(sb engine.SandboxID, ps engine.ProcessID) []engine.ActionBody {
 		engine.OpenTerminal{Sandbox: sb},
 		engine.KillProcess{Process: ps},
 		engine.WriteFile{Sandbox: sb, Name: "a"},
+		engine.MakeDir{Sandbox: sb, Name: "a"},
+		engine.RenameFile{Sandbox: sb, From: "a", To: "b"},
+		engine.RemoveFile{Sandbox: sb, Name: "a"},
+		engine.PlaceFile{Sandbox: sb, Name: "a", Upload: "up-aaaaaaaaaa"},
+		engine.SaveCheckpoint{Sandbox: sb},
+		engine.RestoreCheckpoint{Sandbox: sb},
+		engine.RollBack{Sandbox: sb},
+		engine.Undo{Sandbox: sb},
+		engine.SaveArchive{Sandbox: sb},
+		engine.RestoreArchive{Sandbox: sb},
+		engine.RemoveArchive{Sandbox: sb},
 		engine.Say{Sandbox: sb, Text: "hello"},
 		engine.StopChat{Sandbox: sb},
 		engine.AnswerApproval{Message: "ms-aaaaaaaaaa", Answer: engine.AnswerNo},
@@ -187,6 +198,17 @@ func unknownIDs(t *testing.T, s *suite) {
 		"pipe":      func(ctx context.Context) error { _, err := s.Engine.Pipe(ctx, ps, 0); return err },
 		"directory": func(ctx context.Context) error { _, err := s.Engine.ReadDir(ctx, sb, ""); return err },
 		"file":      func(ctx context.Context) error { _, err := s.Engine.ReadFile(ctx, sb, "a"); return err },
+		"content":   func(ctx context.Context) error { _, _, err := s.Engine.OpenFile(ctx, sb, "a", 0); return err },
+		"upload": func(ctx context.Context) error {
+			_, err := s.Engine.Upload(ctx, sb, strings.NewReader("a"))
+			return err
+		},
+		"archives": func(ctx context.Context) error { _, err := s.Engine.Archives(ctx, sb); return err },
+		"find": func(ctx context.Context) (last error) {
+			for _, last = range s.Engine.Find(ctx, engine.FindQuery{Sandbox: sb}) {
+			}
+			return last
+		},
 		"logs": func(ctx context.Context) (last error) {
 			for _, last = range s.Engine.Logs(ctx, engine.LogQuery{Sandbox: sb}) {
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"strings"
 
 	"sbx/engine"
@@ -266,6 +267,11 @@ func (f *Fake) writeFile(root *os.Root, name string, replaces engine.Version, ov
 	}
 	if has != replaces && !overwrite {
 		return engine.Errorf(engine.Conflict, "%s has changed since it was read", name)
+	}
+	if replaces == "" {
+		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+			return fileError(name, err)
+		}
 	}
 	if err := root.WriteFile(name, data, 0o644); err != nil {
 		return fileError(name, err)

@@ -15,6 +15,10 @@ func (e *Engine) archiveAction(ctx context.Context, a engine.Action) (effect, er
 }
 
 // Archives are those of a sandbox, or all.
-func (e *Engine) Archives(context.Context, engine.SandboxID) ([]engine.Archive, error) {
-	return nil, nil
+func (e *Engine) Archives(ctx context.Context, id engine.SandboxID) ([]engine.Archive, error) {
+	if id == "" {
+		return nil, nil
+	}
+	_, err := e.box(ctx, id)
+	return nil, err
 }
