@@ -131,6 +131,10 @@ func (a *App) route(msg tea.Msg) tea.Cmd {
 		a.bulked(msg)
 	case openMsg:
 		return a.open(msg.id, msg.tab)
+	case takeOverMsg:
+		a.askTakeOver(msg)
+	case notice:
+		a.say(msg.role, msg.text)
 	case watchMsg:
 		a.say(themes.Warning, a.w.keys.Watch.Help().Key+": "+msg.why)
 	case savedMsg:
@@ -311,7 +315,7 @@ func (a *App) spinning() bool {
 	switch a.screen {
 	case onSandbox:
 		sb, _ := a.w.sandbox(a.sandbox.id)
-		return sb.Health == engine.Healing
+		return sb.Health == engine.Healing || a.sandbox.tab == tabChat && a.chat().open() != nil
 	case onIncidents:
 		return false // an open lane grows with the clock
 	}

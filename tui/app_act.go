@@ -171,6 +171,9 @@ func (a *App) received(msg actionMsg) {
 			words += " — " + hint
 		}
 		a.say(themes.Error, words)
+		if msg.words == sayWords {
+			a.chat().refused()
+		}
 		return
 	}
 	words := msg.words + ": accepted"
@@ -188,4 +191,19 @@ func (a *App) bulked(msg bulkMsg) {
 		words += " — " + msg.firstError.Error()
 	}
 	a.say(role, words)
+}
+
+// notice is a line for the status row from a part that can't say it itself.
+type notice struct {
+	role themes.Role
+	text string
+}
+
+// askTakeOver asks before a chat ends the heal that is under way.
+func (a *App) askTakeOver(msg takeOverMsg) {
+	sb, _ := a.w.sandbox(a.sandbox.id)
+	d := newDialog(a.w, "Take "+sb.Name+" over from the healer?")
+	d.say(themes.Text, "The heal under way ends and what it changed is rolled back. Its transcript goes into the chat.")
+	d.offer("y", "take over and send", msg.do)
+	a.show(d)
 }

@@ -27,6 +27,11 @@ func (a *App) current() Component {
 func (a *App) key(msg tea.KeyPressMsg) tea.Cmd {
 	k := a.w.keys
 	if key.Matches(msg, k.Interrupt) {
+		if s, ok := a.pane().(interface{ stops() (tea.Cmd, bool) }); ok && a.overlay == nil {
+			if cmd, ok := s.stops(); ok {
+				return cmd
+			}
+		}
 		return a.interrupt()
 	}
 	if a.overlay != nil {
@@ -45,6 +50,9 @@ func (a *App) key(msg tea.KeyPressMsg) tea.Cmd {
 	}
 	if typing(a.current()) {
 		return a.current().Update(msg)
+	}
+	if t, ok := a.pane().(interface{ takes(tea.KeyPressMsg) bool }); ok && t.takes(msg) {
+		return a.pane().Update(msg) // a strip that waits has the keys it names
 	}
 	if cmd, ok := a.everywhere(msg); ok {
 		return cmd

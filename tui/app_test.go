@@ -199,6 +199,11 @@ func TestScreensLookAsTheyDid(t *testing.T) {
 		{"fleet", func(*desk) {}},
 		{"fleet-marked", func(d *desk) { d.press("space", "space") }},
 		{"incidents", func(d *desk) { d.press("#") }},
+		{"chat", func(d *desk) {
+			seedChat(d.fake, d.w.now, true)
+			d.press("6", "i")
+			d.text("and then restart, please")
+		}},
 		{"fleet-filter", func(d *desk) { d.press("/"); d.text("health:brokn") }},
 		{"fleet-offline", func(d *desk) {
 			d.send(frameMsg{lost: true, cause: engine.Errorf(engine.Unavailable, "dial 10.0.4.9:7443: connection refused").After(6 * time.Second)})

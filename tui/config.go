@@ -29,7 +29,7 @@ type Config struct {
 	// had.
 	Notices []string
 	// Open is a sandbox to begin with, by name, id or prefix; Pane is its tab:
-	// "overview", "healer", "logs".
+	// one of [Panes].
 	Open, Pane string
 
 	// Mouse is what the mouse does; "" is MouseOn.

@@ -25,6 +25,7 @@ type fakeEngine struct {
 	lines   []engine.LogLine
 	away    error // what every read fails with
 	acts    []engine.ActionBody
+	chats   []engine.Message
 }
 
 func newFake(s *engine.Snapshot) *fakeEngine {
@@ -143,6 +144,18 @@ func (f *fakeEngine) Heals(_ context.Context, q engine.HealQuery) iter.Seq2[engi
 	}
 }
 
+func (f *fakeEngine) Messages(_ context.Context, q engine.MessageQuery) ([]engine.Message, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []engine.Message
+	for _, m := range f.chats {
+		if m.Sandbox == q.Sandbox {
+			list = append(list, m)
+		}
+	}
+	return list, f.away
+}
+
 func (f *fakeEngine) Checkpoints(context.Context, engine.SandboxID) ([]engine.Checkpoint, error) {
 	return f.points, nil
 }
@@ -232,10 +245,6 @@ func (f *fakeEngine) AttachTerminal(context.Context, engine.ProcessID, engine.At
 
 func (f *fakeEngine) Recording(context.Context, engine.ProcessID) iter.Seq2[engine.Recorded, error] {
 	return func(yield func(engine.Recorded, error) bool) { yield(engine.Recorded{}, errors.ErrUnsupported) }
-}
-
-func (f *fakeEngine) Messages(context.Context, engine.MessageQuery) ([]engine.Message, error) {
-	return nil, nil
 }
 
 func (f *fakeEngine) Keys(context.Context, engine.SandboxID) ([]engine.Key, error) { return nil, nil }

@@ -20,6 +20,8 @@ type keyMap struct {
 
 	Fold, FoldAll, Follow key.Binding
 
+	Chat, Type, NextMessage, PrevMessage key.Binding
+
 	Incidents, ZoomIn, ZoomOut, Watch key.Binding
 
 	Only, Hold, Wrap, Time, NextError, PrevError key.Binding
@@ -58,6 +60,9 @@ func newKeys() keyMap {
 		Quick: bind("f", "quick filter", "f"), Inspect: bind("p", "inspector", "p"),
 		Zoom: bind("z", "zoom, and back", "z"), Save: bind(">", "save this pane to a file", ">"),
 
+		Chat: bind("6", "chat", "6"), Type: bind("i", "type", "i"),
+		NextMessage: bind("J", "next message", "J"), PrevMessage: bind("K", "previous message", "K"),
+
 		Incidents: bind("#", "incidents", "#"), ZoomIn: bind("+", "less time", "+", "="), ZoomOut: bind("-", "more time", "-"),
 		Watch: bind("w", "I'm on it", "w"),
 
@@ -76,7 +81,7 @@ type place struct {
 
 func (k keyMap) everywhere() place {
 	return place{"Everywhere", []key.Binding{
-		k.Back, k.Fleet, k.Overview, k.Healer, k.Logs, k.PrevBox, k.NextBox, k.Problem, k.Incidents,
+		k.Back, k.Fleet, k.Overview, k.Healer, k.Logs, k.Chat, k.PrevBox, k.NextBox, k.Problem, k.Incidents,
 		k.Palette, k.Copy, k.Retry, k.Help, k.Quit, k.Interrupt, k.Redraw, k.Suspend,
 	}}
 }
@@ -128,6 +133,13 @@ func both(a, b key.Binding, words string) key.Binding {
 	return bind(a.Help().Key+"/"+b.Help().Key, words)
 }
 
+func (k keyMap) ofChat() place {
+	return place{"Chat", []key.Binding{
+		k.Type, as(k.Open, "unfold"), k.Fold, k.NextMessage, k.PrevMessage, k.Follow, as(k.Save, "save it"),
+		bind("y Y n", "answer what asks: once, this chat, no"), bind("v", "details of what asks"),
+	}}
+}
+
 func (k keyMap) ofIncidents() place {
 	return place{"Incidents", []key.Binding{
 		as(k.Open, "its healer"), as(k.Left, "earlier"), as(k.Right, "later"), k.ZoomIn, k.ZoomOut, k.Watch, as(k.Group, "group by cause"),
@@ -143,5 +155,5 @@ func as(b key.Binding, words string) key.Binding {
 
 // places are all that keys of their own.
 func (k keyMap) places() []place {
-	return []place{k.ofFleet(), k.ofOverview(), k.ofHealer(), k.ofLogs(), k.ofIncidents()}
+	return []place{k.ofFleet(), k.ofOverview(), k.ofHealer(), k.ofLogs(), k.ofChat(), k.ofIncidents()}
 }

@@ -23,6 +23,7 @@ func (a *App) commandsHere() []paletteEntry {
 	list = append(list, a.arrangeEntries()...)
 	list = append(list, a.themeEntries()...)
 	list = append(list, a.mouseEntry())
+	list = append(list, a.chatEntries()...)
 	return append(list, paletteEntry{title: "messages", note: "what the status row has said", run: func() tea.Cmd {
 		a.show(newSheet(a.w, "Messages", a.said))
 		return nil
@@ -53,6 +54,9 @@ func (a *App) actionEntries() []paletteEntry {
 // keyEntry is a key as an entry: choosing it is pressing it. Keys that only move
 // or that open the palette itself are left out.
 func (a *App) keyEntry(b key.Binding) (paletteEntry, bool) {
+	if len(b.Keys()) == 0 {
+		return paletteEntry{}, false // words for several
+	}
 	k := a.w.keys
 	for _, not := range []key.Binding{k.Palette, k.Interrupt, k.Back, k.Find, k.FindNext, k.FindPrev, k.Mark} {
 		if b.Keys()[0] == not.Keys()[0] && b.Help().Key == not.Help().Key {

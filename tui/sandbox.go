@@ -18,10 +18,11 @@ const (
 	tabOverview tab = iota
 	tabHealer
 	tabLogs
+	tabChat
 )
 
 // Panes are the names of a sandbox's tabs, in their order.
-func Panes() []string { return []string{"overview", "healer", "logs"} }
+func Panes() []string { return []string{"overview", "healer", "logs", "chat"} }
 
 // pane is what a tab shows. show begins looking at a sandbox, hide ends it and
 // whatever it had running.
@@ -52,6 +53,7 @@ func newSandbox(w *world, c *commands, acts []action) *sandbox {
 		{tabOverview, w.keys.Overview, "Overview", newOverview(w, c, acts)},
 		{tabHealer, w.keys.Healer, "Healer", newHealer(w, c)},
 		{tabLogs, w.keys.Logs, "Logs", newLogs(w, c)},
+		{tabChat, w.keys.Chat, "Chat", newChat(w, c)},
 	}}
 }
 
@@ -75,7 +77,7 @@ func (s *sandbox) ShortHelp() []key.Binding {
 	if s.Typing() {
 		return s.pane().ShortHelp()
 	}
-	return append(s.pane().ShortHelp(), bind(k.Overview.Help().Key+"-"+k.Logs.Help().Key, "tabs"), bind(k.PrevBox.Help().Key+" "+k.NextBox.Help().Key, "sandbox"), k.Problem, as(k.Back, "fleet"))
+	return append(s.pane().ShortHelp(), bind(k.Overview.Help().Key+"-"+k.Chat.Help().Key, "tabs"), bind(k.PrevBox.Help().Key+" "+k.NextBox.Help().Key, "sandbox"), k.Problem, as(k.Back, "fleet"))
 }
 
 // FullHelp are those of the tab that shows.
