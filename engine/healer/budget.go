@@ -13,8 +13,8 @@ func Budgets(tx *store.Tx, p Policy) (engine.Budgets, error) {
 	p = p.filled()
 	day, next := engine.DayOf(tx.Now)
 	b := engine.Budgets{
-		Day: day, Resets: next, Run: p.runLimit(), Sandbox: p.SandboxDay,
-		Fleet: engine.Budget{Limit: p.FleetDay},
+		Day: day, Resets: next, Run: p.runLimit(), Sandbox: bounds(p.SandboxDay),
+		Fleet: engine.Budget{Limit: bounds(p.FleetDay)},
 	}
 	var err error
 	if b.Sandboxes, err = tx.UsedByAll(); err != nil {
@@ -24,6 +24,14 @@ func Budgets(tx *store.Tx, p Policy) (engine.Budgets, error) {
 		b.Fleet.Used = b.Fleet.Used.Add(u)
 	}
 	return b, nil
+}
+
+// bounds has zero where there is no bound.
+func bounds(u engine.Use) engine.Use {
+	return engine.Use{
+		Attempts: max(0, u.Attempts), Steps: max(0, u.Steps), Time: max(0, u.Time),
+		Tokens: max(0, u.Tokens), Dollars: max(0, u.Dollars),
+	}
 }
 
 // runLimit is what one run may use; its attempts are the spec's to say, up to

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -77,6 +78,9 @@ type loop struct {
 
 	restarts *restarts
 	chats    *chats
+	// incidents: there are open ones, so that what happens to sandboxes matters
+	// to them.
+	incidents atomic.Bool
 }
 
 // consume judges each event in the transaction that moves the cursor, and looks
@@ -192,6 +196,9 @@ func ignoreGone(err error) error {
 func (l *loop) notice(ctx context.Context, ev engine.Event) error {
 	id := ev.Body.Of()
 	l.restarts.look(id)
+	if l.incidents.Load() {
+		l.lanes.nudge()
+	}
 	switch b := ev.Body.(type) {
 	case engine.SignalJudged:
 		l.restarts.note(b.Signal)

@@ -159,7 +159,7 @@ func flapping(now time.Time, p Policy, runs []engine.HealRun) string {
 		case engine.Healed:
 			healed++
 		case engine.NotHealed, engine.OverBudget:
-			if r.By.Kind == engine.ActorHealer {
+			if r.By.Kind == engine.ActorHealer && r.Held == "" { // one that was held never began
 				healed++
 			}
 		case engine.Interrupted:

@@ -93,7 +93,7 @@ func TestVerdicts(t *testing.T) {
 
 func TestPlanFillsBothLanesOldestFirst(t *testing.T) {
 	run := func(id, box string, st engine.RunState) engine.HealRun {
-		return engine.HealRun{ID: engine.RunID(id), Sandbox: engine.SandboxID(box), State: st}
+		return engine.HealRun{ID: engine.RunID(id), Sandbox: engine.SandboxID(box), State: st, Fingerprint: noFingerprint}
 	}
 	cancelled := run("x", "x", engine.RunQueued)
 	cancelled.Outcome = engine.Cancelled
@@ -101,6 +101,11 @@ func TestPlanFillsBothLanesOldestFirst(t *testing.T) {
 		run("a", "a", engine.RunWaiting), run("b", "b", engine.RunWaiting), run("c", "c", engine.RunModel), cancelled,
 		run("held", "held", engine.RunQueued), run("d", "d", engine.RunQueued), run("e", "e", engine.RunQueued), run("f", "f", engine.RunQueued),
 	}
+	undecided := run("u", "u", engine.RunQueued)
+	undecided.Fingerprint = ""
+	waits := run("w", "w", engine.RunQueued)
+	waits.Held = "held by an incident"
+	open = append([]engine.HealRun{undecided, waits}, open...)
 	at := map[engine.RunID]lane{"a": inLine, "b": inLine, "c": model}
 	var got []string
 	for _, s := range plan(Policy{PlaybookRuns: 2, MaxModelRuns: 2}, open, at, map[engine.SandboxID]bool{"held": true}) {

@@ -146,6 +146,9 @@ func (l *loop) startRuns(ctx context.Context, begin func(engine.HealRun)) error 
 			return ctx.Err()
 		case <-l.lanes.wake: // before the read, so that no change slips between
 		}
+		if err := l.triage(ctx); err != nil {
+			return err
+		}
 		var open []engine.HealRun
 		err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
 			open, err = tx.OpenRuns()

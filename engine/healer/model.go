@@ -27,6 +27,9 @@ func (h *heal) tryModel(ctx context.Context) (ending, error) {
 	if err := h.lanes.waitForModel(ctx, h.id); err != nil {
 		return ending{}, err
 	}
+	if why, err := h.failedIncident(ctx); why != "" || err != nil {
+		return h.gaveUp(why), err
+	}
 	limited, cancel := context.WithTimeoutCause(ctx, h.p.Minutes, errMinutes)
 	defer cancel()
 	var tried []string // of earlier attempts, for the brief

@@ -124,13 +124,10 @@ func (p *Policy) fillDays() {
 	fill(&p.FleetDay, engine.Use{Attempts: 500, Steps: 20_000, Time: hours(48), Tokens: 200_000_000, Dollars: 100})
 }
 
-// orDefault is number, but less than zero becomes zero: no bound.
+// orDefault is number, but less than zero stays: it is no bound.
 func orDefault[T int | int64 | float64 | engine.Duration](v *T, otherwise T) {
-	switch {
-	case *v == 0:
+	if *v == 0 {
 		*v = otherwise
-	case *v < 0:
-		*v = 0
 	}
 }
 
