@@ -164,9 +164,9 @@ func eventText(ev engine.Event) string {
 	case engine.ProcessChanged:
 		return join(b.Process.Name, string(b.Process.State), b.Process.Reason)
 	}
-	lines := story{}.tell(ev)
+	lines := story{}.facts(ev)
 	if len(lines) == 0 {
 		return ""
 	}
-	return strings.TrimSpace(lines[0][len("15:04:05"):])
+	return strings.TrimSpace(lines[0])
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,34 +72,6 @@ func (c *cli) heal(ctx context.Context, e engine.Engine, sb engine.Sandbox, s st
 		}
 	}
 	return ctx.Err()
-}
-
-// tellEvent prints a record of the healer: JSON, or its lines.
-func (c *cli) tellEvent(s story, ev engine.Event) error {
-	if c.json {
-		if !ofHealer(ev) {
-			return nil
-		}
-		return c.printJSON(ev)
-	}
-	for _, line := range s.tell(ev) {
-		if _, err := fmt.Fprintln(c.out, line); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ofHealer reports whether an event is of the kinds that the healer's history
-// keeps.
-func ofHealer(ev engine.Event) bool {
-	switch b := ev.Body.(type) {
-	case engine.SignalRaised, engine.SignalJudged, engine.HealStarted, engine.HealAttempted, engine.HealFinished:
-		return true
-	case engine.HealStepped:
-		return b.Step.State != engine.StepRunning
-	}
-	return false
 }
 
 func healExit(r engine.HealRun) error {

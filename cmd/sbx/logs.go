@@ -13,11 +13,11 @@ import (
 )
 
 type logsFlags struct {
-	healer, follow, full, raw bool
-	process, grep             string
-	since                     time.Duration
-	tail, attempt             int
-	stamps                    bool
+	healer, follow, full, diffs, raw bool
+	process, grep, run               string
+	since                            time.Duration
+	tail, attempt                    int
+	stamps                           bool
 }
 
 func newLogsCmd(c *cli) *cobra.Command {
@@ -26,7 +26,7 @@ func newLogsCmd(c *cli) *cobra.Command {
 		Use:   "logs [SANDBOX]",
 		Short: "Print a sandbox's log, or with --healer what the healer saw and did",
 		Example: "  sbx logs api --tail 100 --follow\n  sbx logs api --grep 'error|warn'\n" +
-			"  sbx logs --healer\n  sbx logs --healer api --attempt 2",
+			"  sbx logs --healer --since 1h\n  sbx logs --healer api --attempt 2 --diffs",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref := ""
@@ -51,6 +51,8 @@ func newLogsCmd(c *cli) *cobra.Command {
 	fl.StringVar(&f.grep, "grep", "", "only lines that match this regular expression")
 	fl.StringVar(&f.process, "process", "", "another process than the app: its name or id")
 	fl.BoolVar(&f.full, "full", false, "with --healer: unfold results and diffs")
+	fl.BoolVar(&f.diffs, "diffs", false, "with --healer: unfold diffs")
+	fl.StringVar(&f.run, "run", "", "with --healer: only this heal run")
 	fl.BoolVar(&f.raw, "raw", false, "exactly what the app wrote, escape sequences included")
 	fl.BoolVarP(&f.stamps, "time", "t", false, "when each line arrived")
 	addJSON(c, cmd)
@@ -130,106 +132,6 @@ func (c *cli) printLogLine(line engine.LogLine, f logsFlags) error {
 	}
 	_, err := io.WriteString(c.out, stamp+text+end)
 	return err
-}
-
-// healerLog tells the healer's history in time order and, following, goes on
-// with the journal from exactly where the history ended.
-func (c *cli) healerLog(ctx context.Context, ref string, f logsFlags, oneAttempt bool) error {
-	match, err := f.check()
-	if err != nil {
-		return err
-	}
-	e, err := c.open(ctx, toLook)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	snap, err := e.Snapshot(ctx) // before the history: its position is where following begins
-	if err != nil {
-		return err
-	}
-	q := engine.HealQuery{Since: f.from(), Limit: f.tail}
-	if oneAttempt {
-		q.Attempt = &f.attempt
-	}
-	s := story{full: f.full, name: func(id engine.SandboxID) string { return nameOf(snap, id) }}
-	if ref != "" {
-		sb, err := snap.Find(ref)
-		if err != nil {
-			return err
-		}
-		q.Sandbox, s.name = sb.ID, nil
-	}
-	tell := func(ev engine.Event) error {
-		if f.grep != "" && !c.storyMatches(s, ev, match) {
-			return nil
-		}
-		return c.tellEvent(s, ev)
-	}
-	if err := c.tellHistory(ctx, e, q, snap.Position.Seq, tell); err != nil || !f.follow {
-		return err
-	}
-	return c.tellOn(ctx, e, q, snap, tell)
-}
-
-// tellHistory tells the records up to a position.
-func (c *cli) tellHistory(ctx context.Context, e engine.Engine, q engine.HealQuery, upTo engine.Seq, tell func(engine.Event) error) error {
-	n := 0
-	for ev, err := range e.Heals(ctx, q) {
-		if err != nil {
-			return err
-		}
-		if ev.Seq > upTo {
-			break // the journal tells it, if we follow
-		}
-		n++
-		if err := tell(ev); err != nil {
-			return err
-		}
-	}
-	if n == 0 && !c.json {
-		c.say("the healer has had nothing to do")
-	}
-	return nil
-}
-
-func (c *cli) tellOn(ctx context.Context, e engine.Engine, q engine.HealQuery, snap *engine.Snapshot, tell func(engine.Event) error) error {
-	for ev, err := range e.Events(ctx, snap.Position) {
-		if err != nil {
-			return err
-		}
-		snap.Apply(ev)
-		if !ofHealer(ev) || (q.Sandbox != "" && ev.Body.Of() != q.Sandbox) || !attemptWanted(q, ev) {
-			continue
-		}
-		if err := tell(ev); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// attemptWanted reports whether a record is of the attempt that was asked for.
-func attemptWanted(q engine.HealQuery, ev engine.Event) bool {
-	if q.Attempt == nil {
-		return true
-	}
-	switch b := ev.Body.(type) {
-	case engine.HealAttempted:
-		return b.Attempt.Number == *q.Attempt
-	case engine.HealStepped:
-		return b.Step.Attempt == *q.Attempt
-	}
-	return false
-}
-
-func (c *cli) storyMatches(s story, ev engine.Event, re *regexp.Regexp) bool {
-	for _, line := range s.tell(ev) {
-		if re.MatchString(line) {
-			return true
-		}
-	}
-	return false
 }
 
 func nameOf(s *engine.Snapshot, id engine.SandboxID) string {

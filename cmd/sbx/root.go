@@ -51,9 +51,9 @@ Start with: sbx demo`,
 		id   string
 		cmds []*cobra.Command
 	}{
-		{groupWatch, []*cobra.Command{newTUICmd(c), newLsCmd(c), newShowCmd(c), newPsCmd(c), newLogsCmd(c), newEventsCmd(c), newStatusCmd(c)}},
+		{groupWatch, []*cobra.Command{newTUICmd(c), newLsCmd(c), newShowCmd(c), newPsCmd(c), newLogsCmd(c), newIncidentsCmd(c), newEventsCmd(c), newStatusCmd(c)}},
 		{groupChange, []*cobra.Command{
-			newCreateCmd(c), newStartCmd(c), newStopCmd(c), newRestartCmd(c), newHealCmd(c), newExecCmd(c),
+			newCreateCmd(c), newStartCmd(c), newStopCmd(c), newRestartCmd(c), newHealCmd(c), newMaintenanceCmd(c), newExecCmd(c),
 			newSpawnCmd(c), newAttachCmd(c), newKillCmd(c), newRmCmd(c),
 		}},
 		{groupEngine, []*cobra.Command{newServeCmd(c), newDemoCmd(c), newConfigCmd(c), newThemeCmd(c), newDoctorCmd(c), newVersionCmd(c)}},

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"sbx/engine"
 )
@@ -13,11 +14,17 @@ import (
 type story struct {
 	// name gives a sandbox's name; nil when there is only one.
 	name func(engine.SandboxID) string
-	full bool // tool results and diffs unfolded
+	// full: tool results and diffs unfolded; diffs: those alone.
+	full, diffs bool
+	// told is what was last said of each incident, so that only news is told.
+	told map[engine.IncidentID]string
 }
 
-// tell is the lines of one record; none for what is only of passing interest.
-func (s story) tell(ev engine.Event) []string {
+// tell is the lines of one record, the first with its time; none for what is
+// only of passing interest.
+func (s story) tell(ev engine.Event) []string { return s.stamp(ev, s.facts(ev)) }
+
+func (s story) facts(ev engine.Event) []string {
 	var lines []string
 	switch b := ev.Body.(type) {
 	case engine.SignalRaised:
@@ -27,7 +34,7 @@ func (s story) tell(ev engine.Event) []string {
 			lines = []string{fmt.Sprintf("verdict  %s: %s", v.Action, v.Reason)}
 		}
 	case engine.HealStarted:
-		lines = []string{fmt.Sprintf("run      %s opened: %s", engine.Short(b.Run.ID), b.Run.Cause)}
+		lines = []string{fmt.Sprintf("run      %s opened by %s: %s", engine.Short(b.Run.ID), b.Run.By, b.Run.Cause)}
 	case engine.HealAttempted:
 		lines = tellAttempt(b.Attempt)
 	case engine.HealStepped:
@@ -36,14 +43,18 @@ func (s story) tell(ev engine.Event) []string {
 		}
 	case engine.HealFinished:
 		lines = tellEnd(b.Run)
+	case engine.HealNoted:
+		lines = tellNote(b.Note)
+	case engine.IncidentChanged:
+		lines = s.tellIncident(b.Incident)
 	}
-	return s.stamp(ev, lines)
+	return lines
 }
 
 // stamp puts the time, and in a fleet the sandbox, before the first line and
 // aligns the others under it.
 func (s story) stamp(ev engine.Event, lines []string) []string {
-	head := ev.Time.Local().Format("15:04:05")
+	head := clock(ev.Time, time.Now())
 	if s.name != nil {
 		head += fmt.Sprintf("  %-14s", s.name(ev.Body.Of()))
 	}
@@ -55,6 +66,15 @@ func (s story) stamp(ev engine.Event, lines []string) []string {
 		out[i] = cleanLine(head + "  " + l)
 	}
 	return out
+}
+
+// clock is a time of day, with its day if that isn't today.
+func clock(at, now time.Time) string {
+	at, now = at.Local(), now.Local()
+	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {
+		return at.Format("15:04:05")
+	}
+	return at.Format("2006-01-02 15:04:05")
 }
 
 // signalName is a signal in words, never a code (UX §3.4).
@@ -120,7 +140,7 @@ func (s story) tellStep(st engine.Step) []string {
 	case engine.StepNote:
 		return indent(firstLines(st.Text, pick(s.full, 1000, 2)))
 	}
-	line := fmt.Sprintf("  %-8s %s  %s %s", st.Name, oneLine(st.Argument, 100), took(st.Ended.Sub(st.Started)), stepSign[st.State])
+	line := fmt.Sprintf("  %d.%-3d %-8s %s  %s %s", st.Attempt, st.Number, st.Name, oneLine(st.Argument, 100), took(st.Ended.Sub(st.Started)), stepSign[st.State])
 	if add, del := diffCount(st.Diff); add+del > 0 {
 		line += fmt.Sprintf(" +%d -%d", add, del)
 	}
@@ -128,7 +148,7 @@ func (s story) tellStep(st engine.Step) []string {
 	if text := firstLines(st.Text, pick(s.full || st.State == engine.StepFailed, 12, 1)); st.Kind != engine.StepTool || s.full || st.State == engine.StepFailed || st.Diff == "" {
 		lines = append(lines, indent(indent(text))...)
 	}
-	if s.full && st.Diff != "" {
+	if (s.full || s.diffs) && st.Diff != "" {
 		lines = append(lines, indent(indent(strings.Split(strings.TrimRight(st.Diff, "\n"), "\n")))...)
 	}
 	return lines
@@ -141,8 +161,9 @@ func tellEnd(r engine.HealRun) []string {
 		engine.OverBudget:  "BROKEN   budget spent",
 		engine.Cancelled:   "stopped  cancelled",
 		engine.Interrupted: "stopped  interrupted",
+		engine.Planned:     "PLAN     made, nothing was changed",
 	}[r.Outcome]
-	line := fmt.Sprintf("%s after %s", end, took(r.Ended.Sub(r.Started)))
+	line := fmt.Sprintf("%s after %s (%s)", end, took(r.Ended.Sub(r.Started)), engine.Short(r.ID))
 	if r.FixedBy != "" {
 		line += ", fixed by " + r.FixedBy
 	}

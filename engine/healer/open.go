@@ -125,6 +125,16 @@ func Cancel(tx *store.Tx, id engine.SandboxID, by engine.Actor) error {
 	return tx.PutRun(run)
 }
 
+// TakeOver cuts the run that the loop has open for a sandbox, if there is one:
+// somebody puts the sandbox in maintenance. What somebody asked for goes on.
+func TakeOver(tx *store.Tx, id engine.SandboxID, by engine.Actor) (engine.RunID, error) {
+	run, open, err := tx.OpenRun(id)
+	if err != nil || !open || run.Outcome != "" || run.By.Kind != engine.ActorHealer {
+		return "", err
+	}
+	return run.ID, Cancel(tx, id, by)
+}
+
 // closeQueued ends a run that nothing has worked on, and has the sandbox
 // looked at again.
 func closeQueued(tx *store.Tx, run engine.HealRun) error {

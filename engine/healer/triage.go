@@ -50,12 +50,22 @@ func (l *loop) triage(ctx context.Context) error {
 	}
 	return l.Store.Update(ctx, func(tx *store.Tx) error {
 		tx.By = actor
+		open, err := tx.OpenIncidents()
+		if err != nil {
+			return err
+		}
 		for _, f := range faults {
-			if err := l.admitRun(tx, f); err != nil {
+			if open, err = l.admitRun(tx, open, f); err != nil {
 				return err
 			}
 		}
-		return l.moveAll(tx)
+		l.incidents.Store(len(open) > 0)
+		for _, i := range open {
+			if err := l.move(tx, i); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -100,40 +110,57 @@ func (l *loop) look(ctx context.Context, run engine.HealRun) (seenFault, error) 
 	return f, nil
 }
 
-// admitRun writes a run's fingerprint, and the incident that it makes or joins.
-func (l *loop) admitRun(tx *store.Tx, f seenFault) error {
+// admitRun writes a run's fingerprint, and the incident that it makes or joins
+// into the list of the open ones, which its caller writes.
+func (l *loop) admitRun(tx *store.Tx, open []engine.Incident, f seenFault) ([]engine.Incident, error) {
 	if f.run == "" {
-		return nil // its sandbox is gone
+		return open, nil // its sandbox is gone
 	}
 	run, err := tx.Run(f.run)
 	if err != nil || !run.Open() || run.Fingerprint != "" {
-		return ignoreGone(err)
+		return open, ignoreGone(err)
 	}
 	run.Fingerprint = f.print
-	open, err := tx.OpenIncidents()
+	sb, err := tx.Sandbox(run.Sandbox)
 	if err != nil {
-		return err
+		return open, err
 	}
-	for _, i := range open {
+	for n, i := range open {
 		if i.Fingerprint == run.Fingerprint && byLoop(run) {
-			return l.join(tx, i, run)
+			run.Incident = i.ID
+			open[n] = joined(i, run, sb.Name)
+			return open, tx.PutRun(run)
 		}
 	}
+	i, ok, err := l.gatherLike(tx, run, f.title)
+	if ok {
+		run.Incident = i.ID
+		open = append(open, i)
+	}
+	if err != nil {
+		return open, err
+	}
+	return open, tx.PutRun(run)
+}
+
+// gatherLike is the incident that a run makes together with those before it,
+// if there are enough; those of them that are open know it from then on.
+func (l *loop) gatherLike(tx *store.Tx, run engine.HealRun, title string) (engine.Incident, bool, error) {
 	like, err := tx.RunsLike(run.Fingerprint, tx.Now.Add(-l.p.IncidentWindow))
 	if err != nil {
-		return err
+		return engine.Incident{}, false, err
 	}
 	names := map[engine.SandboxID]string{}
 	for _, r := range append(like, run) {
 		sb, err := tx.Sandbox(r.Sandbox)
 		if err != nil {
-			return err
+			return engine.Incident{}, false, err
 		}
 		names[r.Sandbox] = sb.Name
 	}
-	i, ok := gather(tx.Now, l.p, run, f.title, like, names)
+	i, ok := gather(tx.Now, l.p, run, title, like, names)
 	if !ok {
-		return tx.PutRun(run)
+		return i, false, nil
 	}
 	for _, m := range i.Members {
 		if m.Run == run.ID {
@@ -141,31 +168,17 @@ func (l *loop) admitRun(tx *store.Tx, f seenFault) error {
 		}
 		r, err := tx.Run(m.Run)
 		if err != nil {
-			return err
+			return i, false, err
 		}
 		if !r.Open() {
 			continue // it is told by the incident alone
 		}
 		r.Incident = i.ID
 		if err := tx.PutRun(r); err != nil {
-			return err
+			return i, false, err
 		}
 	}
-	return l.join(tx, i, run)
-}
-
-// join writes a run that is of an incident, and the incident.
-func (l *loop) join(tx *store.Tx, i engine.Incident, run engine.HealRun) error {
-	sb, err := tx.Sandbox(run.Sandbox)
-	if err != nil {
-		return err
-	}
-	run.Incident = i.ID
-	if err := tx.PutRun(run); err != nil {
-		return err
-	}
-	l.incidents.Store(true)
-	return tx.PutIncident(joined(i, run, sb.Name))
+	return i, true, nil
 }
 
 // membersOf are the rows of an incident's members.
@@ -202,19 +215,6 @@ func (l *loop) wouldMove(tx *store.Tx, open []engine.Incident) (bool, error) {
 	return false, nil
 }
 
-func (l *loop) moveAll(tx *store.Tx) error {
-	open, err := tx.OpenIncidents()
-	if err != nil {
-		return err
-	}
-	for _, i := range open {
-		if err := l.move(tx, i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // move takes an incident a step further: it holds and frees its runs, and ends
 // those that need not begin.
 func (l *loop) move(tx *store.Tx, i engine.Incident) error {
@@ -222,7 +222,7 @@ func (l *loop) move(tx *store.Tx, i engine.Incident) error {
 	if err != nil {
 		return err
 	}
-	was, i := i, advance(tx.Now, i, members)
+	i = advance(tx.Now, i, members)
 	for _, m := range members {
 		if m.gone || !m.run.Open() || m.run.Outcome != "" {
 			continue
@@ -241,9 +241,6 @@ func (l *loop) move(tx *store.Tx, i engine.Incident) error {
 		if err := tx.PutRun(run); err != nil {
 			return err
 		}
-	}
-	if same(was, i) {
-		return nil
 	}
 	return tx.PutIncident(i)
 }

@@ -179,8 +179,18 @@ func setMaintenance(by engine.Actor, b engine.SetMaintenance) effect {
 				sb.Maintenance.Until = tx.Now.Add(b.For.D())
 			}
 		}
-		if err := tx.PutSandbox(&sb); err != nil || b.On || !paused {
+		if err := tx.PutSandbox(&sb); err != nil {
 			return err
+		}
+		switch {
+		case b.On:
+			r.Run, err = healer.TakeOver(tx, sb.ID, by)
+			if r.Run != "" {
+				r.Note = "the heal under way was cut, and is rolled back"
+			}
+			return err
+		case !paused:
+			return nil
 		}
 		return healer.Resumed(tx, sb.ID)
 	}
