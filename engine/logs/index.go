@@ -31,12 +31,13 @@ type indexWriter struct {
 	end  int64 // of the segment when it was opened
 	file *os.File
 	last record
+	fine bool // every write has its own time
 }
 
 // open names the index; the file is opened by the first record.
 func (w *indexWriter) open(path string, end int64) {
 	w.close()
-	*w = indexWriter{path: path, end: end}
+	*w = indexWriter{path: path, end: end, fine: w.fine}
 }
 
 // note adds a record for what arrives at offset, if the last one is too old or
@@ -47,7 +48,7 @@ func (w *indexWriter) note(offset int64, now time.Time) {
 	if w.file != nil {
 		age := r.milli - w.last.milli
 		far := offset-w.last.offset >= indexBytes
-		if age == 0 || (age > 0 && age < indexInterval.Milliseconds() && !far) {
+		if age == 0 || (age > 0 && age < indexInterval.Milliseconds() && !far && !w.fine) {
 			return
 		}
 	} else if !w.openFile() {
