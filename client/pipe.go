@@ -24,12 +24,20 @@ const (
 // Unavailable error: what of stdin had arrived can't be known. Whoever can
 // tell opens it again after the bytes read.
 func (c *Client) Pipe(ctx context.Context, id engine.ProcessID, after engine.LogPosition) (engine.Pipe, error) {
-	ctx, cancel := c.bind(ctx)
 	q := url.Values{}
 	if after != 0 {
 		q.Set("after", strconv.FormatInt(int64(after), 10))
 	}
-	s, err := c.dial(ctx, "/v1/processes/"+segment(id)+"/pipe", q, c.silence)
+	p, err := c.openPipe(ctx, "/v1/processes/"+segment(id)+"/pipe", q)
+	if err != nil {
+		return nil, err // not an interface holding a nil pipe
+	}
+	return p, nil
+}
+
+func (c *Client) openPipe(ctx context.Context, path string, q url.Values) (*pipe, error) {
+	ctx, cancel := c.bind(ctx)
+	s, err := c.dial(ctx, path, q, c.silence)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -48,6 +56,7 @@ type pipe struct {
 	ended  error     // what reading ended with
 	once   sync.Once
 	closed atomic.Bool
+	moved  func(engine.LogPosition) // told where what comes next is, if that is said; nil: nobody cares
 
 	mu    sync.Mutex // one message is written at a time
 	input error      // why stdin takes no more
@@ -110,12 +119,17 @@ func (p *pipe) message() error {
 	var f struct {
 		Error      *engine.Error `json:"error"`
 		InputError *engine.Error `json:"inputError"`
+
+		Position *engine.LogPosition `json:"position"`
 	}
 	if err := json.NewDecoder(r).Decode(&f); err != nil {
 		return p.broken(err)
 	}
 	if f.InputError != nil {
 		p.refuse(f.InputError)
+	}
+	if f.Position != nil && p.moved != nil {
+		p.moved(*f.Position)
 	}
 	return p.told(f.Error)
 }

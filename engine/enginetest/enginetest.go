@@ -38,7 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}
 	s.home = s.ready(t, engine.CreateSandbox{Name: "enginetest home", Keep: true})
 	for _, group := range [][]testCase{
-		journalCases, actionCases, processCases, handleCases, pipeCases, logCases, fileCases, treeCases, historyCases, triageCases,
+		journalCases, actionCases, processCases, handleCases, pipeCases, terminalCases, logCases, fileCases, treeCases, historyCases, triageCases,
 		chatCases, keyCases,
 	} {
 		for _, c := range group {

@@ -85,6 +85,8 @@ func (f *Fake) decide(a engine.Action, r *engine.Receipt) error {
 	switch b := a.Body.(type) {
 	case engine.Spawn:
 		return f.spawn(by, sb, b, r)
+	case engine.OpenTerminal:
+		return f.openTerminal(by, sb, b, r)
 	case engine.WriteFile, engine.PlaceFile, engine.MakeDir, engine.RenameFile, engine.RemoveFile,
 		engine.SaveCheckpoint, engine.RestoreCheckpoint, engine.RollBack, engine.Undo:
 		return f.changeFiles(a, sb.ID, r)

@@ -23,6 +23,7 @@ type proc struct {
 	turn     chan struct{} // held while writing to input
 	cancel   context.CancelFunc
 	killed   bool
+	tty      *tty // nil: it has no terminal
 }
 
 func (p *proc) stop() {

@@ -74,6 +74,8 @@ type Engine struct {
 	gauges gauges
 	// changing: actions on the files of one sandbox take turns.
 	changing turns
+	// terminals are those with viewers.
+	terminals hubs
 
 	closing sync.Once
 	closed  error
@@ -137,6 +139,8 @@ func (e *Engine) startParts() {
 	e.procs = &process.Supervisor{
 		Store: e.store, Logs: e.logs, Box: e.cfg.Driver.Attach, Policy: e.cfg.Process, Log: e.cfg.Log,
 	}
+	// After the processes: whoever watches one end sees it.
+	e.stages.push("terminals", 3*time.Second, e.terminals.close)
 	e.start("processes", 10*time.Second, component{"supervisor", e.procs.Run})
 
 	pl := &pool.Pool{

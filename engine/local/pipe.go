@@ -27,6 +27,9 @@ func (e *Engine) Pipe(ctx context.Context, id engine.ProcessID, after engine.Log
 	if err != nil {
 		return nil, err
 	}
+	if p.Kind == engine.Interactive {
+		return nil, engine.Errorf(engine.Invalid, "%s is a terminal, not a pipe", id).WithHint("attach to it with: sbx shell --attach %s", id)
+	}
 	if p.Kind != engine.Spawned {
 		return nil, engine.Errorf(engine.Invalid, "%s is supervised: its input is closed and its output is its log", p.Name)
 	}

@@ -23,6 +23,9 @@ func (e *Engine) recover(ctx context.Context) error {
 	}
 	var ended []engine.ProcessID
 	err = e.store.Update(ctx, func(tx *store.Tx) error {
+		if err := leftAlone(tx); err != nil {
+			return err
+		}
 		ended, err = process.Recover(tx)
 		if err != nil {
 			return err

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"iter"
 	"strings"
 
 	"sbx/engine"
@@ -40,13 +39,31 @@ func openTerminal(by engine.Actor, b engine.OpenTerminal) (effect, error) {
 }
 
 // AttachTerminal attaches a viewer.
-func (e *Engine) AttachTerminal(context.Context, engine.ProcessID, engine.Attachment) (engine.Terminal, error) {
-	return nil, engine.Errorf(engine.Unavailable, "terminals are not there yet")
-}
-
-// Recording yields what a terminal printed.
-func (e *Engine) Recording(context.Context, engine.ProcessID) iter.Seq2[engine.Recorded, error] {
-	return func(yield func(engine.Recorded, error) bool) {
-		yield(engine.Recorded{}, engine.Errorf(engine.Unavailable, "terminals are not there yet"))
+func (e *Engine) AttachTerminal(ctx context.Context, id engine.ProcessID, how engine.Attachment) (engine.Terminal, error) {
+	p, err := e.ProcessByID(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Kind != engine.Interactive:
+		return nil, engine.Errorf(engine.Invalid, "%s has no terminal", id).WithHint("attach to its output with: sbx attach %s", id)
+	case how.From < 0 && how.From != engine.FromScreen:
+		return nil, engine.Errorf(engine.Invalid, "%d is no position in a log", how.From)
 	}
+	if err := how.Size.Check(); err != nil {
+		return nil, err
+	}
+	if how.Watch {
+		how.Size = engine.TermSize{}
+	}
+	h, err := e.terminals.join(e, p)
+	if err != nil {
+		return nil, err
+	}
+	v := &viewer{e: e, hub: h, how: how, id: id, at: how.From, drawing: how.From == engine.FromScreen}
+	v.ctx, v.stop = context.WithCancelCause(ctx)
+	v.unstop = context.AfterFunc(h.ctx, func() {
+		v.stop(engine.Errorf(engine.Unavailable, "the engine is stopping").WithHint("the terminal may go on: attach again"))
+	})
+	h.put(v, how.Size)
+	return v, nil
 }

@@ -189,7 +189,7 @@ func (h *hub) apply(size engine.TermSize) {
 		}
 		return
 	}
-	if err := h.e.sized(h.id, size); err != nil {
+	if err := h.e.sized(p, size); err != nil {
 		h.e.cfg.Log.Warn("terminal: recording its size", "process", h.id, "err", err)
 	}
 	err = h.e.store.Update(ctx, func(tx *store.Tx) error {
@@ -280,21 +280,27 @@ type sizing struct {
 	Size engine.TermSize    `json:"size"`
 }
 
-// sized writes down a size that a terminal has from now on.
-func (e *Engine) sized(id engine.ProcessID, size engine.TermSize) error {
-	_, end, err := e.logs.Bounds(id, engine.Stdout)
+// sized writes down a size that a terminal has from now on; p has the one
+// before. The first change writes down both.
+func (e *Engine) sized(p engine.Process, size engine.TermSize) error {
+	_, end, err := e.logs.Bounds(p.ID, engine.Stdout)
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(sizing{At: end, Time: time.Now().UTC(), Size: size})
+	list := []sizing{{At: end, Time: time.Now().UTC().Truncate(time.Millisecond), Size: size}}
+	w, err := e.logs.Writer(p.ID, engine.Stderr, false)
 	if err != nil {
 		return err
 	}
-	w, err := e.logs.Writer(id, engine.Stderr, false)
-	if err != nil {
-		return err
+	if w.Position() == 0 {
+		list = append([]sizing{{Time: p.Started, Size: p.Terminal.Size}}, list...)
 	}
-	_, err = w.Write(append(b, '\n'))
+	enc := json.NewEncoder(w)
+	for _, s := range list {
+		if err == nil {
+			err = enc.Encode(s)
+		}
+	}
 	if cerr := w.Close(); err == nil {
 		err = cerr
 	}

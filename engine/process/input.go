@@ -149,3 +149,17 @@ func (a *actor) clear() {
 	}
 	a.proc, a.input, a.exited = nil, nil, true
 }
+
+// Resize gives the terminal of a live process a size.
+func (s *Supervisor) Resize(ctx context.Context, id engine.ProcessID, size engine.TermSize) error {
+	s.mu.Lock()
+	var proc driver.Proc
+	if a := s.actors[id]; a != nil {
+		proc = a.proc
+	}
+	s.mu.Unlock()
+	if proc == nil {
+		return engine.Errorf(engine.Conflict, "process %s is not running", id)
+	}
+	return proc.Resize(ctx, size)
+}

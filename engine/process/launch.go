@@ -221,6 +221,9 @@ func (a *actor) outputs() ([]*output, error) {
 			}
 			return nil, err
 		}
+		if t := a.row.Terminal; t != nil && t.Recorded {
+			w.Fine()
+		}
 		outs = append(outs, &output{Writer: w, closed: make(chan struct{})})
 	}
 	return outs, nil

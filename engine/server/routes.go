@@ -90,6 +90,12 @@ func streamed() []route {
 		get("/v1/logs", `frames {"lines":[…]}, or one last {"error":…}`, engine.LogLine{}, (*Server).logs, logParams()...).as(mediaSocket),
 		get("/v1/processes/{id}/pipe", `binary frames of stdout and stdin; the text frame {"closeInput":true} ends stdin`, nil, (*Server).pipe,
 			param{"after", "integer", "a position in the log"}).as(mediaSocket).needs(engine.Operator),
+		get("/v1/processes/{id}/terminal", `binary frames of what is printed and typed; text frames {"position":…} and {"resize":…}; viewers by role only watch`, nil, (*Server).terminal,
+			param{"from", "string", "a position in the log; absent or screen: the screen as it is"},
+			param{"live", "boolean", "one that falls far behind gets the screen instead of all that led there"},
+			param{"cols", "integer", "of the viewer's window"}, param{"rows", "integer", "of the viewer's window"},
+			param{"watch", "boolean", "type nothing, and have no say in the size"}).as(mediaSocket),
+		get("/v1/processes/{id}/recording", "what a terminal printed, and its sizes, in the order of time", engine.Recorded{}, (*Server).recording).as(mediaLines),
 		get("/v1/heals", "the healer's records, oldest first", engine.Event{}, (*Server).heals, healParams()...).as(mediaLines),
 		get("/v1/audit", "who changed what, oldest first", engine.AuditEntry{}, (*Server).audit, auditParams()...).as(mediaLines).needs(engine.Admin),
 	}
