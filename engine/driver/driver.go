@@ -105,7 +105,9 @@ type Command struct {
 	Protected []string // workspace paths that are read-only; for ProfileAgent
 	Network   bool     // for ProfileAgent; an app always has it
 	Stdin     bool     // keep an input open; else it reads end-of-file
-	Limits    engine.Limits
+	// Limits are those of the whole sandbox from now on, where the host can
+	// enforce them; nil: as they are.
+	Limits *engine.Limits
 	// Terminal: run it on a terminal of its own, which its three streams are.
 	// Input then types, and what is printed is the one output.
 	Terminal *Terminal

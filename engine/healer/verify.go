@@ -260,7 +260,7 @@ func (h *heal) command(shell string, profile driver.Profile) driver.Command {
 		Command:   engine.Command{Shell: shell, Env: env},
 		Profile:   profile,
 		Protected: h.sb.Spec.Heal.Protected,
-		Limits:    h.sb.Spec.Limits,
+		Limits:    &h.sb.Spec.Limits,
 	}
 }
 

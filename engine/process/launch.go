@@ -112,7 +112,7 @@ func (a *actor) prepare(ctx context.Context) (launch, error) {
 // command is the row's command with its whole environment. A command that was
 // spawned has the app's, so that it finds what the app finds.
 func command(p engine.Process, sb engine.Sandbox, env map[string]string, port int) driver.Command {
-	cmd := driver.Command{Command: p.Command, Profile: driver.ProfileApp, Stdin: p.Stdin, Limits: sb.Spec.Limits}
+	cmd := driver.Command{Command: p.Command, Profile: driver.ProfileApp, Stdin: p.Stdin, Limits: &sb.Spec.Limits}
 	cmd.Timeout = 0 // it is the actor's to keep
 	if t := p.Terminal; t != nil {
 		cmd.Terminal = &driver.Terminal{Size: t.Size}

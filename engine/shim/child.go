@@ -22,6 +22,7 @@ type Child struct {
 	tree    Tree
 	id      string
 	alone   bool
+	oom     string   // counts what was killed for want of memory; "": nothing does
 	in      *os.File // nil: reads end-of-file
 	tty     bool     // in is its terminal
 	exited  *os.File // the pidfd of root
@@ -119,6 +120,8 @@ func (c *Child) settle(ws syscall.WaitStatus, at time.Time, err error) {
 	defer c.mu.Unlock()
 	c.exit = exitOf(ws, err)
 	c.exit.Killed = c.killed
+	// Whether it was the process itself or one that it could not do without.
+	c.exit.OOM = !c.killed && c.exit.Code != 0 && c.oom != "" && OOMKills(c.oom) > 0
 	c.exit.At = at.UTC()
 	c.exit.Uptime = engine.Duration(at.Sub(c.started))
 }

@@ -29,7 +29,12 @@ type Order struct {
 	Plan json.RawMessage `json:"plan,omitempty"`
 	// Cgroup is the directory of version 2 that it is born in; "": none.
 	Cgroup string `json:"cgroup,omitempty"`
-	Stdin  bool   `json:"stdin,omitempty"` // keep an input open; else it reads end-of-file
+	// Visits are the groups of version 1 that it is born in.
+	Visits []Visit `json:"visits,omitempty"`
+	// OOM is the file that counts what the kernel killed of its tree for want of
+	// memory; "": nothing counts it.
+	OOM   string `json:"oom,omitempty"`
+	Stdin bool   `json:"stdin,omitempty"` // keep an input open; else it reads end-of-file
 	// TTY gives it a terminal of its own, which is all three streams. Stdin and
 	// Split mean nothing then.
 	TTY *TTY `json:"tty,omitempty"`

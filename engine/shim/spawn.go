@@ -17,13 +17,15 @@ import (
 type spawner struct {
 	requests chan spawnRequest
 	ended    chan struct{}
+	within   []Visit // groups that the thread could not leave; its own
 }
 
 type spawnRequest struct {
-	path  string
-	argv  []string
-	attr  *syscall.ProcAttr
-	reply chan spawnReply
+	path   string
+	argv   []string
+	attr   *syscall.ProcAttr
+	visits []Visit
+	reply  chan spawnReply
 }
 
 type spawnReply struct {
@@ -54,9 +56,20 @@ func (s *spawner) loop(prepare func() error, prepared chan<- error) {
 		return
 	}
 	for r := range s.requests {
-		pid, err := syscall.ForkExec(r.path, r.argv, r.attr)
-		r.reply <- spawnReply{pid, err}
+		r.reply <- s.fork(r)
 	}
+}
+
+// fork forks from the groups that the child is to be born in.
+func (s *spawner) fork(r spawnRequest) spawnReply {
+	s.within = leave(s.within)
+	in, err := visit(r.visits)
+	defer func() { s.within = leave(append(s.within, in...)) }()
+	if err != nil {
+		return spawnReply{0, err}
+	}
+	pid, err := syscall.ForkExec(r.path, r.argv, r.attr)
+	return spawnReply{pid, err}
 }
 
 // shed makes this thread one whose children can never have a privilege again:
@@ -85,8 +98,8 @@ func shed() error {
 
 // spawn starts a process. It waits without its caller's context: a process
 // that was forked must not be lost.
-func (s *spawner) spawn(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
-	r := spawnRequest{path, argv, attr, make(chan spawnReply, 1)}
+func (s *spawner) spawn(path string, argv []string, attr *syscall.ProcAttr, visits []Visit) (int, error) {
+	r := spawnRequest{path, argv, attr, visits, make(chan spawnReply, 1)}
 	s.requests <- r
 	reply := <-r.reply
 	return reply.pid, Shortage(reply.err)

@@ -72,7 +72,7 @@ type starting struct {
 // open and no hook is called.
 func (r *Runner) Start(ctx context.Context, o Order, out, errs io.WriteCloser, hooks Hooks) (*Child, error) {
 	c := &Child{
-		id: o.ID, alone: o.Alone, hooks: hooks, tree: Tree{Cgroup: Cgroup(o.Cgroup), Mark: o.Mark},
+		id: o.ID, alone: o.Alone, oom: o.OOM, hooks: hooks, tree: Tree{Cgroup: Cgroup(o.Cgroup), Mark: o.Mark},
 		done: make(chan struct{}), gone: make(chan struct{}),
 	}
 	s := &starting{runner: r, order: o, child: c}
@@ -177,7 +177,7 @@ func (s *starting) spawn() error {
 		}
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(o.User.UID), Gid: uint32(o.User.GID)}
 	}
-	pid, err := by.spawn(o.Argv[0], o.Argv, attr)
+	pid, err := by.spawn(o.Argv[0], o.Argv, attr, o.Visits)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", o.Argv[0], err)
 	}

@@ -17,10 +17,6 @@ import (
 // recordFile is what makes a directory a box: it is written last.
 const recordFile = "box.json"
 
-// firstUID is where uids of their own begin, for the sandboxes of an engine
-// that runs as root: above what systems give to people and services.
-const firstUID, lastUID = 200000, 299999
-
 // A record is what is remembered of a box beside its files.
 type record struct {
 	Sandbox   engine.SandboxID `json:"sandbox"`
@@ -170,16 +166,16 @@ func (h *Host) freeUID() (int, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for range lastUID - firstUID + 1 {
+	for range h.uids.last - h.uids.first + 1 {
 		uid := h.uid
-		if h.uid++; h.uid > lastUID {
-			h.uid = firstUID
+		if h.uid++; h.uid > h.uids.last {
+			h.uid = h.uids.first
 		}
 		if !taken[uid] {
 			return uid, nil
 		}
 	}
-	return 0, engine.Errorf(engine.Exhausted, "every uid from %d to %d has a sandbox", firstUID, lastUID)
+	return 0, engine.Errorf(engine.Exhausted, "every uid from %d to %d has a sandbox", h.uids.first, h.uids.last)
 }
 
 // boxIDs are the directories of boxes, made and half made.
@@ -217,7 +213,7 @@ func (h *Host) Attach(_ context.Context, id engine.SandboxID) (driver.Box, error
 	}
 	b := &box{
 		host: h, id: id, dir: h.boxDir(id), workspace: r.Workspace, adopted: r.Adopted,
-		uid: r.UID, gid: r.GID, spec: r.Spec, procs: map[engine.ProcessID]*proc{}, ending: map[*proc]bool{}, masks: map[string]*mask{},
+		uid: r.UID, gid: r.GID, spec: r.Spec, bounds: r.Spec.Limits, procs: map[engine.ProcessID]*proc{}, ending: map[*proc]bool{}, masks: map[string]*mask{},
 	}
 	b.dropOldMasks()
 	h.boxes[id] = b

@@ -31,6 +31,8 @@ type box struct {
 	ending map[*proc]bool             // exited; what was set up is being given back
 	masks  map[string]*mask           // stand-ins for protected paths that are missing
 	sample sample
+	bounds engine.Limits // of all that runs in it together
+	scale  scale
 }
 
 var _ driver.Box = (*box)(nil)
@@ -45,6 +47,9 @@ func (b *box) Start(ctx context.Context, id engine.ProcessID, cmd driver.Command
 	l, err := b.launchOf(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", id, err)
+	}
+	if cmd.Limits != nil {
+		b.bound(*cmd.Limits)
 	}
 	p, err := b.start(ctx, id, l, cmd.Stdin, out, errs)
 	if err != nil {
@@ -162,6 +167,8 @@ func (b *box) Destroy(ctx context.Context) error {
 	if b.host.cgroups != nil {
 		b.host.cgroups.removeBox(b.id)
 	}
+	b.host.limits.Remove(string(b.id))
+	b.scale.close()
 	// box.json goes first: what is left of a cut deletion is no box any more.
 	if err := os.Remove(filepath.Join(b.dir, recordFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("destroy %s: %w", b.id, err)

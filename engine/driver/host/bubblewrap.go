@@ -73,7 +73,7 @@ func (w *bubblewrap) command(b *box, l launch, dir string) (command, error) {
 	p := &plan{
 		Argv: l.Argv, Env: b.environ(l, b.home(), ""), Dir: dir,
 		Drop: w.h.root, UID: b.uid, GID: b.gid,
-		Workspace: b.workspace, Protected: protected, OnlyGit: onlyGit, Scope: w.scope,
+		Workspace: b.workspace, Protected: protected, OnlyGit: onlyGit, Scope: w.scope, Rlimits: b.rlimits(true),
 	}
 	return command{argv: args, env: launcherEnv(), dir: "/", plan: p}, nil
 }

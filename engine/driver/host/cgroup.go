@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"sbx/engine"
+	"sbx/engine/driver/host/limit"
 	"sbx/engine/shim"
 )
 
@@ -54,7 +55,7 @@ func ownCgroup() (string, bool) {
 	path, found := "", false
 	for line := range strings.Lines(string(own)) {
 		if p, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			path, found = p, true
+			path, found = strings.TrimSuffix(p, "/"+limit.Leaf), true // an earlier engine's own, whose child this one is
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")

@@ -68,7 +68,29 @@ func (p *plan) become() error {
 	unix.Umask(0o022)
 	plainSignals()
 	shim.Say(nil)
-	return syscall.Exec(program, p.Argv, p.Env)
+	return p.exec(program)
+}
+
+// exec becomes the program. Limits come last, and nothing of this runtime
+// between them and the end of it: it takes more than a small program may have.
+func (p *plan) exec(program string) error {
+	path, err := syscall.BytePtrFromString(program)
+	if err != nil {
+		return err
+	}
+	argv, err := syscall.SlicePtrFromStrings(p.Argv)
+	if err != nil {
+		return err
+	}
+	env, err := syscall.SlicePtrFromStrings(p.Env)
+	if err != nil {
+		return err
+	}
+	for _, r := range p.Rlimits {
+		r.Set()
+	}
+	_, _, e := unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&env[0])))
+	return e
 }
 
 // plainSignals gives signals their default effect now rather than at the exec:

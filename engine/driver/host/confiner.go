@@ -69,6 +69,7 @@ func (h *Host) chooseConfiner(ctx context.Context) error {
 			h.iso.Name = c.name
 			h.iso.Facts = append(h.iso.Facts, h.facts()...)
 			h.iso.Stronger = append(weaker, h.iso.Stronger...)
+			h.enforced(&h.iso)
 			return nil
 		}
 		if want != "" {
@@ -118,7 +119,7 @@ func (h *Host) try(ctx context.Context, c confiner) error {
 	defer removeTree(dir)
 	uid, gid := os.Geteuid(), os.Getegid()
 	if h.root {
-		uid, gid = lastUID+1, lastUID+1
+		uid, gid = h.uids.last, h.uids.last // the last that a sandbox would get
 	}
 	b := &box{
 		host: h, id: "try", dir: dir, workspace: filepath.Join(dir, "workspace"), uid: uid, gid: gid,
@@ -192,14 +193,16 @@ func (noConfiner) isolation() engine.Isolation {
 // and a Go program's start would be most of a restart.
 func (c noConfiner) command(b *box, l launch, dir string) (command, error) {
 	cmd := command{argv: l.Argv, env: b.environ(l, b.home(), ""), dir: dir}
+	rlimits := b.rlimits(false)
 	switch {
+	case len(rlimits) > 0:
 	case !c.h.root:
 		return cmd, nil
 	case c.h.runner.CanShed():
 		cmd.user = &shim.User{UID: b.uid, GID: b.gid}
 		return cmd, nil
 	}
-	p := &plan{Argv: l.Argv, Env: cmd.env, Dir: dir, Drop: true, UID: b.uid, GID: b.gid, Parent: os.Getpid(), Workspace: b.workspace}
+	p := &plan{Argv: l.Argv, Env: cmd.env, Dir: dir, Drop: c.h.root, UID: b.uid, GID: b.gid, Parent: os.Getpid(), Workspace: b.workspace, Rlimits: rlimits}
 	return c.h.launcher(p), nil
 }
 

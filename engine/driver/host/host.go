@@ -16,6 +16,7 @@ import (
 
 	"sbx/engine"
 	"sbx/engine/driver"
+	"sbx/engine/driver/host/limit"
 	"sbx/engine/shim"
 )
 
@@ -52,12 +53,14 @@ type Host struct {
 	exe     *os.File // this binary, to be run as the launcher
 	runner  *shim.Runner
 	cgroups *cgroups // nil: none here
+	limits  *limit.Limiter
 	procs   procTable
 
 	mu    sync.Mutex
 	boxes map[engine.SandboxID]*box
 	port  int // where FreePort looks next; engines of one host begin at different places
-	uid   int // the next to be tried
+	uid   int // the next to be tried, of uids
+	uids  uidRange
 }
 
 var _ driver.Driver = (*Host)(nil)
@@ -70,7 +73,7 @@ func New(cfg Config) *Host {
 	if cfg.PortRange == [2]int{} {
 		cfg.PortRange = [2]int{20000, 29999}
 	}
-	return &Host{cfg: cfg, root: os.Geteuid() == 0, boxes: map[engine.SandboxID]*box{}, port: cfg.PortRange[0], uid: firstUID}
+	return &Host{cfg: cfg, root: os.Geteuid() == 0, boxes: map[engine.SandboxID]*box{}, port: cfg.PortRange[0]}
 }
 
 // Open finds out what this machine offers, chooses the confinement, and starts
@@ -90,6 +93,7 @@ func (h *Host) Open(ctx context.Context) error {
 	if !h.cfg.NoCgroups {
 		h.cgroups = openCgroups(ctx, h)
 	}
+	h.openLimits()
 	if err := h.chooseConfiner(ctx); err != nil {
 		h.Close()
 		return err
@@ -120,6 +124,8 @@ func (h *Host) openDir() error {
 	h.cfg.Dir = dir
 	sum := sha256.Sum256([]byte(dir))
 	h.tag = hex.EncodeToString(sum[:6])
+	h.uids = rangeOf(sum[8:16], readUIDMap())
+	h.uid = h.uids.first
 	h.port += int(binary.BigEndian.Uint32(sum[6:]) % uint32(h.cfg.PortRange[1]-h.cfg.PortRange[0]+1))
 	return nil
 }
@@ -175,6 +181,7 @@ func (h *Host) Close() error {
 	if h.cgroups != nil {
 		h.cgroups.close()
 	}
+	h.limits.Close()
 	return h.exe.Close()
 }
 

@@ -91,7 +91,7 @@ func (l *landlock) command(b *box, la launch, dir string) (command, error) {
 	return l.h.launcher(&plan{
 		Argv: la.Argv, Env: b.environ(la, home, tmp), Dir: dir, Parent: os.Getpid(),
 		Drop: l.h.root, UID: b.uid, GID: b.gid, Workspace: b.workspace,
-		Rules: r, NoSockets: offline, NoUnix: l.abi < unixABI,
+		Rules: r, NoSockets: offline, NoUnix: l.abi < unixABI, Rlimits: b.rlimits(false),
 	}), nil
 }
 

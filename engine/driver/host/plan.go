@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"sbx/engine/driver/host/limit"
 	"sbx/engine/shim"
 )
 
@@ -27,9 +28,10 @@ type plan struct {
 	// OnlyGit: the workspace is read-only but for its .git; inside bubblewrap.
 	OnlyGit bool
 	// TTY: its streams are a terminal, to be led.
-	TTY   bool
-	Rules *rules // Landlock, where it is the confiner
-	Scope bool   // Landlock: no signals and abstract sockets to outside
+	TTY     bool
+	Rlimits []limit.Rlimit // what stands in for cgroups
+	Rules   *rules         // Landlock, where it is the confiner
+	Scope   bool           // Landlock: no signals and abstract sockets to outside
 	// NoSockets and NoUnix refuse to make sockets at all, or unix ones.
 	NoSockets, NoUnix bool
 }

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
 	"sbx/engine"
 	"sbx/engine/driver"
+	"sbx/engine/driver/host/limit"
 	"sbx/engine/shim"
 )
 
@@ -23,6 +25,7 @@ type proc struct {
 	id      engine.ProcessID
 	mark    string        // in the environment, this start's alone
 	cg      shim.Cgroup   // "": none
+	place   *limit.Place  // where its limits are; nil: not placed
 	release func()        // takes away what was set up for it; may be called again
 	child   *shim.Child   // nil until it runs; guarded by box.mu until then
 	begun   chan struct{} // closed when it runs, or never will
@@ -77,6 +80,7 @@ func (b *box) start(ctx context.Context, id engine.ProcessID, l launch, stdin bo
 		return nil, err
 	}
 	undo := func() {
+		p.placed()
 		b.exitOf(p)
 		if p.release != nil {
 			p.release()
@@ -102,6 +106,7 @@ func (b *box) start(ctx context.Context, id engine.ProcessID, l launch, stdin bo
 	b.mu.Lock()
 	p.child = child
 	b.mu.Unlock()
+	p.placed()
 	close(p.begun)
 	return p, nil
 }
@@ -152,6 +157,10 @@ func (p *proc) order(l launch, dir string) (o shim.Order, err error) {
 		b.mu.Unlock()
 		o.Cgroup = string(cg)
 	}
+	if p.place, err = h.limits.Begin(string(b.id), p.mark[strings.LastIndexByte(p.mark, '/')+1:], o.Cgroup, b.limits()); err != nil {
+		return o, shim.Shortage(err)
+	}
+	o.Visits, o.OOM = p.place.Join, p.place.OOM
 	return o, nil
 }
 

@@ -30,12 +30,12 @@ func (b *box) Usage(ctx context.Context) (engine.Usage, error) {
 		return engine.Usage{}, err
 	}
 	procs, cpu := b.count()
-	u := engine.Usage{Processes: len(procs)}
-	for _, pid := range procs {
-		u.Memory += privateMemory(pid)
-	}
-	if set, ok := b.workingSet(); ok {
-		u.Memory = set
+	u := engine.Usage{Processes: len(procs), Disk: b.weigh(lookTime)}
+	var counted bool
+	if u.Memory, counted = b.host.limits.WorkingSet(string(b.id)); !counted {
+		for _, pid := range procs {
+			u.Memory += privateMemory(pid)
+		}
 	}
 	now := time.Now()
 	b.mu.Lock()
@@ -125,29 +125,4 @@ func privateMemory(pid int) engine.Size {
 	resident, _ := strconv.ParseInt(string(f[1]), 10, 64)
 	shared, _ := strconv.ParseInt(string(f[2]), 10, 64)
 	return engine.Size(max(0, resident-shared) * int64(os.Getpagesize()))
-}
-
-// workingSet is the cgroup's memory less what the kernel could drop at once,
-// where memory is accounted.
-func (b *box) workingSet() (engine.Size, bool) {
-	if b.host.cgroups == nil {
-		return 0, false
-	}
-	dir := filepath.Join(b.host.cgroups.root, string(b.id))
-	data, err := os.ReadFile(filepath.Join(dir, "memory.current"))
-	if err != nil {
-		return 0, false
-	}
-	used, err := strconv.ParseInt(string(bytes.TrimSpace(data)), 10, 64)
-	if err != nil {
-		return 0, false
-	}
-	stat, _ := os.ReadFile(filepath.Join(dir, "memory.stat")) // without it all counts
-	for line := range bytes.Lines(stat) {
-		if v, ok := bytes.CutPrefix(line, []byte("inactive_file ")); ok {
-			n, _ := strconv.ParseInt(string(bytes.TrimSpace(v)), 10, 64)
-			used -= n
-		}
-	}
-	return engine.Size(max(0, used)), true
 }

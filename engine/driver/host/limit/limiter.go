@@ -23,6 +23,7 @@ import (
 	"sync"
 
 	"sbx/engine"
+	"sbx/engine/shim"
 )
 
 // A Limiter sets limits for the sandboxes of one data directory.
@@ -32,6 +33,7 @@ type Limiter struct {
 	mu    sync.Mutex
 	set   map[string]engine.Limits // by sandbox: what is set
 	fresh map[string]bool          // groups of starts that nothing is in yet
+	under map[string]int           // by sandbox: starts under way
 }
 
 // A control is one controller and where its groups are made.
@@ -52,26 +54,19 @@ func (c control) by() string { return "cgroup v" + strconv.Itoa(c.version) }
 // A Place is where a process is to be started.
 type Place struct {
 	// Join are the groups of version 1 that the forking thread visits.
-	Join []Visit
+	Join []shim.Visit
 	// OOM is the file that counts what the kernel killed in this start's tree
 	// for want of memory; "": nothing counts it.
 	OOM string
 
-	l     *Limiter
-	start string
-}
-
-// A Visit is a group to be in while forking, and the one to go back to: their
-// files of threads.
-type Visit struct {
-	Into string `json:"into"`
-	Back string `json:"back"`
+	l          *Limiter
+	box, start string
 }
 
 // Open finds out where limits can be set. unified is the group of version 2
 // that sandboxes are made in, "" for none; tag names this data directory.
 func Open(unified, tag string) *Limiter {
-	l := &Limiter{set: map[string]engine.Limits{}, fresh: map[string]bool{}}
+	l := &Limiter{set: map[string]engine.Limits{}, fresh: map[string]bool{}, under: map[string]int{}}
 	m := readMounts()
 	for name, c := range map[string]*control{"memory": &l.memory, "cpu": &l.cpu, "pids": &l.pids} {
 		*c = openControl(m, unified, name, "sbx-"+tag)
@@ -79,7 +74,16 @@ func Open(unified, tag string) *Limiter {
 	return l
 }
 
-// Group is where a sandbox's memory, for one, is limited; "" if nowhere.
+// None is a Limiter of a host that offers no groups, for the reason given.
+func None(why string) *Limiter {
+	l := &Limiter{set: map[string]engine.Limits{}, fresh: map[string]bool{}, under: map[string]int{}}
+	for name, c := range map[string]*control{"memory": &l.memory, "cpu": &l.cpu, "pids": &l.pids} {
+		*c = control{name: name, why: why, do: "let the engine use them"}
+	}
+	return l
+}
+
+// in reports whether groups can be made.
 func (c control) in() bool { return c.version > 0 }
 
 // Begin makes the groups of a start of a sandbox and sets the sandbox's limits.
@@ -88,10 +92,12 @@ func (c control) in() bool { return c.version > 0 }
 func (l *Limiter) Begin(box, start, leaf string, want engine.Limits) (*Place, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := &Place{l: l}
+	p := &Place{l: l, box: box}
+	l.renew(box)
 	if err := l.hold(box, want); err != nil {
 		return nil, err
 	}
+	l.under[box]++
 	if want.Processes > 0 && l.pids.version == 1 {
 		p.Join = append(p.Join, l.pids.visit(l.pids.box(box)))
 	}
@@ -106,6 +112,7 @@ func (l *Limiter) Begin(box, start, leaf string, want engine.Limits) (*Place, er
 		l.removeOld(dir)
 		p.start = filepath.Join(dir, start)
 		if err := os.Mkdir(p.start, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			l.over(box)
 			return nil, fmt.Errorf("make a group of %s: %w", box, err)
 		}
 		l.fresh[p.start] = true
@@ -115,8 +122,8 @@ func (l *Limiter) Begin(box, start, leaf string, want engine.Limits) (*Place, er
 	return p, nil
 }
 
-func (c control) visit(dir string) Visit {
-	return Visit{Into: filepath.Join(dir, "tasks"), Back: filepath.Join(c.home, "tasks")}
+func (c control) visit(dir string) shim.Visit {
+	return shim.Visit{Into: filepath.Join(dir, "tasks"), Back: filepath.Join(c.home, "tasks")}
 }
 
 // Begun says that the start has happened: its groups stay while it has
@@ -125,6 +132,22 @@ func (p *Place) Begun() {
 	p.l.mu.Lock()
 	defer p.l.mu.Unlock()
 	delete(p.l.fresh, p.start)
+	p.l.over(p.box)
+}
+
+func (l *Limiter) over(box string) {
+	if l.under[box]--; l.under[box] <= 0 {
+		delete(l.under, box)
+	}
+}
+
+// renew takes away a group that nothing lives in, to be made anew: its dead
+// count until somebody has reaped them, which the init of a container may take
+// seconds for, and a start would be refused meanwhile.
+func (l *Limiter) renew(box string) {
+	if l.pids.version == 1 && l.under[box] == 0 {
+		_ = os.Remove(l.pids.box(box)) // refused while something lives in it
+	}
 }
 
 // removeOld removes the groups of starts that nothing is left of.

