@@ -76,6 +76,7 @@ type world struct {
 	t    *testing.T
 	home string
 	env  []string
+	app  string // the sandbox in question
 	reqs func() []agenttest.Request
 }
 

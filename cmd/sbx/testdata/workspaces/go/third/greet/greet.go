@@ -1,0 +1,5 @@
+// Package greet greets.
+package greet
+
+// Hello greets somebody.
+func Hello(name string) string { return "hello " + name }

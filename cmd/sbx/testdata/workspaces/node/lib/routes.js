@@ -1,0 +1,1 @@
+module.exports = (path) => (path === "/" ? "hello" : "not here");

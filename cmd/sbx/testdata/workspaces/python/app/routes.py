@@ -1,0 +1,2 @@
+def route(path):
+    return "hello" if path == "/" else "not here"
