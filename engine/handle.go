@@ -77,14 +77,21 @@ const (
 // cold, and returns at once. When ctx ends, the command is killed with all its
 // children.
 func SpawnHandle(ctx context.Context, e Engine, sandbox SandboxID, command Command, o SpawnOptions) (*Handle, error) {
+	h, _, err := spawnBy(ctx, e, Spawn{Sandbox: sandbox, Command: command, Stdin: o.Stdin}, command, o, settleWithin)
+	return h, err
+}
+
+// spawnBy is SpawnHandle by an action that spawns, which may take so long after
+// ctx's end to be accepted.
+func spawnBy(ctx context.Context, e Engine, body ActionBody, command Command, o SpawnOptions, settle time.Duration) (*Handle, Receipt, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, Receipt{}, err
 	}
-	sending, cancel := outlast(ctx, settleWithin)
+	sending, cancel := outlast(ctx, settle)
 	defer cancel()
-	r, err := e.Do(sending, NewAction(Spawn{Sandbox: sandbox, Command: command, Stdin: o.Stdin}))
+	r, err := e.Do(sending, NewAction(body))
 	if err != nil {
-		return nil, err
+		return nil, r, err
 	}
 	h := newHandle(e, Process{ID: r.Process, Sandbox: r.Sandbox, Command: command, Stdin: o.Stdin}, o)
 	life, end := outlast(ctx, abortWithin)
@@ -105,7 +112,7 @@ func SpawnHandle(ctx context.Context, e Engine, sandbox SandboxID, command Comma
 			h.abort(life) // nobody would know of its end
 		}
 	}()
-	return h, nil
+	return h, r, nil
 }
 
 // FindHandle is a handle on a spawned process that is there already, running or

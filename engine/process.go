@@ -168,6 +168,18 @@ type PoolLevels struct {
 	Running     int `json:"running"`
 	MaxCapacity int `json:"maxCapacity"`
 	PoolCounters
+	// PreWarm are the templates that warm sandboxes are kept of.
+	PreWarm []WarmLevel `json:"preWarm,omitempty"`
+}
+
+// WarmLevel is how far the pool is with the warm sandboxes of a template.
+type WarmLevel struct {
+	Template string `json:"template"`
+	Wanted   int    `json:"wanted"`
+	Ready    int    `json:"ready"`
+	// Failure is why the last could not be made, and Retry when another is.
+	Failure string    `json:"failure,omitempty"`
+	Retry   time.Time `json:"retry,omitzero"`
 }
 
 // PoolCounters are the ways in which sandboxes came to those who asked. Each

@@ -27,6 +27,8 @@ type Sandbox struct {
 	// Leaving: it was evicted, and its place in the pool is another's. What is
 	// left of it goes, or stays cold if there turns out to be room.
 	Leaving bool `json:"leaving,omitempty"`
+	// Ending is why it was taken down the last time.
+	Ending Termination `json:"ending,omitempty"`
 	// Restore is whose workspace it takes over when it is booted.
 	Restore SandboxID `json:"restore,omitempty"`
 

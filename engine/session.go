@@ -81,6 +81,7 @@ const (
 	EndedByPause    Termination = "pause"    // the session was paused
 	EndedByEnd      Termination = "end"      // the session ended
 	EndedByBoot     Termination = "boot"     // it could not be brought up
+	EndedByCleanup  Termination = "cleanup"  // it was cold for too long
 )
 
 // SessionEventKind is what a session's clients are told.
@@ -143,4 +144,17 @@ func (c SessionChanged) told(ev Event, epoch uint64) (SessionEvent, bool) {
 		told.Reason = s.Reason
 	}
 	return told, s.Told != ""
+}
+
+// Now is what a client that comes to a session at a position is told of its
+// sandbox; ok is false while one is on its way.
+func (s Session) Now(at Position) (told SessionEvent, ok bool) {
+	told = SessionEvent{Position: at, Time: s.Changed, Session: s.ID, Sandbox: s.Sandbox}
+	switch {
+	case s.Live:
+		told.Kind, told.Path = SandboxActive, s.Path
+	case s.State == SessionPaused && s.Reason != "":
+		told.Kind, told.Reason = SandboxTerminated, s.Reason
+	}
+	return told, told.Kind != ""
 }

@@ -23,10 +23,12 @@ type place struct {
 	leaving  bool
 	tier     int
 	template string
-	active   int64     // the row's, to tell a use from another change
-	order    uint64    // of its last use
-	since    time.Time // likewise, by the monotonic clock
-	at       int       // in its tier's heap; -1: in none
+	warmed   bool             // PreWarmed
+	restore  engine.SandboxID // whose archive it is made of
+	active   int64            // the row's, to tell a use from another change
+	order    uint64           // of its last use
+	since    time.Time        // likewise, by the monotonic clock
+	at       int              // in its tier's heap; -1: in none
 }
 
 // An index says at once who is to be evicted, who is idle and how many there
@@ -40,8 +42,10 @@ type index struct {
 	places map[engine.SandboxID]*place
 	heaps  [tiers]placeHeap
 	counts map[engine.State]int // without those that leave
-	uses   uint64
-	undo   []placeUndo
+	// restores are whose archives are being restored, by how many.
+	restores map[engine.SandboxID]int
+	uses     uint64
+	undo     []placeUndo
 }
 
 // A placeUndo brings back what a place was before a change.
@@ -51,7 +55,7 @@ type placeUndo struct {
 }
 
 func newIndex() *index {
-	return &index{places: map[engine.SandboxID]*place{}, counts: map[engine.State]int{}}
+	return &index{places: map[engine.SandboxID]*place{}, counts: map[engine.State]int{}, restores: map[engine.SandboxID]int{}}
 }
 
 // tierOf is the tier that a row may be evicted from.
@@ -77,11 +81,13 @@ func tierOf(sb *engine.Sandbox) int {
 // put takes note of a row that was written.
 func (x *index) put(sb *engine.Sandbox) {
 	was := x.places[sb.ID]
-	if was != nil && was.state == sb.State && was.active == ms(sb.Active) && was.tier == tierOf(sb) && was.leaving == sb.Leaving {
+	if was != nil && was.state == sb.State && was.active == ms(sb.Active) && was.tier == tierOf(sb) &&
+		was.leaving == sb.Leaving && was.warmed == sb.PreWarmed && was.restore == sb.Restore {
 		return
 	}
 	p := &place{
 		id: sb.ID, state: sb.State, leaving: sb.Leaving, tier: tierOf(sb), template: sb.Template,
+		warmed: sb.PreWarmed, restore: sb.Restore,
 		active: ms(sb.Active), at: -1,
 	}
 	if was != nil && was.state == p.state && was.active == p.active {
@@ -112,6 +118,7 @@ func (x *index) set(id engine.SandboxID, p *place) {
 		if !was.leaving {
 			x.counts[was.state]--
 		}
+		x.restoring(was.restore, -1)
 		delete(x.places, id)
 	}
 	if p == nil {
@@ -121,9 +128,38 @@ func (x *index) set(id engine.SandboxID, p *place) {
 	if !p.leaving {
 		x.counts[p.state]++
 	}
+	x.restoring(p.restore, 1)
 	if p.tier != tierNone {
 		heap.Push(&x.heaps[p.tier], p)
 	}
+}
+
+func (x *index) restoring(id engine.SandboxID, n int) {
+	if id == "" {
+		return
+	}
+	if x.restores[id] += n; x.restores[id] == 0 {
+		delete(x.restores, id)
+	}
+}
+
+// oldest is the place of a tier that was used longest ago, of those that not
+// doesn't pass over; nil if there is none.
+func (x *index) oldest(tier int, not func(engine.SandboxID) bool) *place {
+	h := x.heaps[tier]
+	if len(h) == 0 {
+		return nil
+	}
+	if not == nil || !not(h[0].id) {
+		return h[0]
+	}
+	var found *place
+	for _, p := range h {
+		if (found == nil || p.order < found.order) && !not(p.id) {
+			found = p
+		}
+	}
+	return found
 }
 
 // back undoes all that was changed since a mark.

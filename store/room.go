@@ -47,25 +47,42 @@ func (tx *Tx) Taken() int { return tx.group.index.total() }
 
 // Victim is who is to be evicted next, by tier (cold, warm, waiting) and then
 // least recently used; ok is false if everybody is running, being healed, kept
-// or on its way already.
-func (tx *Tx) Victim() (id engine.SandboxID, ok bool) {
+// or on its way already. Those that not says yes to are passed over; nil: none.
+func (tx *Tx) Victim(not func(engine.SandboxID) bool) (id engine.SandboxID, ok bool) {
 	for tier := tierCold; tier < tiers; tier++ {
-		if h := tx.group.index.heaps[tier]; len(h) > 0 {
-			return h[0].id, true
+		if p := tx.group.index.oldest(tier, not); p != nil {
+			return p.id, true
 		}
 	}
 	return "", false
 }
 
 // Resting is the sandbox that has been cold or waiting, unused, the longest of
-// those that may be evicted, if that is longer than d by the engine's own clock.
-func (tx *Tx) Resting(state engine.State, d time.Duration) (id engine.SandboxID, ok bool) {
+// those that may be evicted and not doesn't pass over, if that is longer than d
+// by the engine's own clock.
+func (tx *Tx) Resting(state engine.State, d time.Duration, not func(engine.SandboxID) bool) (id engine.SandboxID, ok bool) {
 	tier := map[engine.State]int{engine.Cold: tierCold, engine.Waiting: tierWaiting}[state]
-	h := tx.group.index.heaps[tier]
-	if len(h) == 0 || time.Since(h[0].since) <= d {
+	p := tx.group.index.oldest(tier, not)
+	if p == nil || time.Since(p.since) <= d {
 		return "", false
 	}
-	return h[0].id, true
+	return p.id, true
+}
+
+// Restoring reports whether a sandbox is being made of another's archive.
+func (tx *Tx) Restoring(id engine.SandboxID) bool { return tx.group.index.restores[id] > 0 }
+
+// PreWarmed are the sandboxes that the pool made ahead and nobody has claimed,
+// whatever became of them.
+func (tx *Tx) PreWarmed() []engine.SandboxID {
+	var ids []engine.SandboxID
+	for id, p := range tx.group.index.places {
+		if p.warmed {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // WarmOf are the warm sandboxes of a template that may be claimed, the one

@@ -102,6 +102,17 @@ func (tx *Tx) Levels() (engine.PoolLevels, error) {
 	return l, err
 }
 
+// CountWarm counts the warm sandboxes of a template.
+func (tx *Tx) CountWarm(template string) (n int, err error) {
+	list, err := tx.sandboxes("SELECT body, seq FROM sandboxes WHERE state = ? AND leaving = 0", string(engine.Warm))
+	for _, sb := range list {
+		if sb.Template == template {
+			n++
+		}
+	}
+	return n, err
+}
+
 // PutSandbox writes a new sandbox (its Seq is 0) or one that was read, and
 // sets its Seq. One that was changed by somebody else since it was read is a
 // [engine.Conflict], one that was removed [engine.NotFound]. What did not change

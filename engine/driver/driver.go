@@ -8,6 +8,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"time"
@@ -46,7 +47,17 @@ type Boot struct {
 	// instead of the origin. Boot reads it to its end, and nothing is made if
 	// that fails.
 	Archive io.Reader
+	// Anew makes the workspace of a box that has lost it; the box's own things
+	// stay. An adopted workspace is never made.
+	Anew bool
 }
+
+// ErrWorkspaceGone is the error of a box whose workspace somebody deleted
+// behind the engine's back.
+var ErrWorkspaceGone = errors.New("its workspace is gone")
+
+// IsWorkspaceGone reports whether that is what an error says.
+func IsWorkspaceGone(err error) bool { return errors.Is(err, ErrWorkspaceGone) }
 
 // FileWriter takes the files of a template.
 type FileWriter interface {

@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, group := range [][]testCase{
 		journalCases, actionCases, processCases, handleCases, pipeCases, terminalCases, logCases, fileCases, treeCases, historyCases, triageCases,
 		chatCases, keyCases,
+		sessionCases,
 	} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) { c.run(t, s) })

@@ -76,6 +76,9 @@ func (f *Fake) spawn(by author, sb engine.Sandbox, b engine.Spawn, r *engine.Rec
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", b.Command.Shell)
 	cmd.Dir = f.workspace(sb.ID) + "/" + b.Command.Dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	for k, v := range sb.Spec.App.Env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
 	for k, v := range b.Command.Env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}

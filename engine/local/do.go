@@ -109,7 +109,7 @@ func (e *Engine) prepare(ctx context.Context, a engine.Action) (effect, error) {
 	case engine.SaveArchive, engine.RestoreArchive, engine.RemoveArchive:
 		return e.archiveAction(ctx, a)
 	case engine.CreateSession, engine.ExecSession, engine.PauseSession, engine.ResumeSession, engine.EndSession:
-		return e.sessionEffect(b), nil
+		return e.prepareSession(ctx, a.By, b)
 	}
 	return e.prepareOutward(a)
 }

@@ -102,13 +102,12 @@ func (e *Engine) takeSample(ctx context.Context, since time.Time) (engine.Gauges
 		if err != nil {
 			return err
 		}
-		out.Pool, err = tx.Levels()
+		out.Pool, err = e.pool.Levels(tx)
 		return err
 	})
 	if err != nil {
 		return out, err
 	}
-	out.Pool.MaxCapacity = e.cfg.MaxSandboxes
 	e.gauges.mu.Lock()
 	probes := maps.Clone(e.gauges.probes)
 	e.gauges.mu.Unlock()

@@ -43,7 +43,7 @@ type Config struct {
 	Templates string
 	// MaxUpload is how many bytes one upload may bring; 0: DefaultMaxUpload.
 	MaxUpload int64
-	// MaxSandboxes is the pool's capacity, live and cold.
+	// MaxSandboxes is the pool's capacity, live and cold; 0: Pool.MaxSandboxes.
 	MaxSandboxes int
 	Store        store.Options
 	Process      process.Policy
@@ -53,6 +53,8 @@ type Config struct {
 	Wake         detect.WakePolicy
 	Heal         healer.Policy
 	Pool         pool.Policy
+	// Archives keep workspaces; nil: nothing does.
+	Archives pool.Archives
 	// DropIdle closes idle connections to the world after the host slept: they
 	// lead nowhere any more. nil: there are none to close.
 	DropIdle func()
@@ -61,15 +63,13 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// DefaultMaxSandboxes is SPEC §4's capacity.
-const DefaultMaxSandboxes = 1000
-
 // Engine is an engine in this process.
 type Engine struct {
 	cfg    Config
 	store  *store.Store
 	logs   *logs.Store
 	procs  *process.Supervisor
+	pool   *pool.Pool
 	about  engine.About
 	gauges gauges
 	// changing: actions on the files of one sandbox take turns.
@@ -87,9 +87,10 @@ var _ engine.Engine = (*Engine)(nil)
 // Open starts an engine over the data directory. Where another process owns
 // the directory, the error is a *store.OwnedError.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
-	if cfg.MaxSandboxes == 0 {
-		cfg.MaxSandboxes = DefaultMaxSandboxes
+	if cfg.MaxSandboxes != 0 {
+		cfg.Pool.MaxSandboxes = cfg.MaxSandboxes
 	}
+	cfg.Pool = cfg.Pool.Filled()
 	if cfg.Redact == nil {
 		cfg.Redact = func(s string) string { return s }
 	}
@@ -143,11 +144,11 @@ func (e *Engine) startParts() {
 	e.stages.push("terminals", 3*time.Second, e.terminals.close)
 	e.start("processes", 10*time.Second, component{"supervisor", e.procs.Run})
 
-	pl := &pool.Pool{
+	e.pool = &pool.Pool{
 		Store: e.store, Driver: e.cfg.Driver, Template: e.unpack, Forget: e.logs.Remove, EndLog: e.logs.End,
-		Policy: e.cfg.Pool, Log: e.cfg.Log,
+		NewWarm: e.newWarm, Archives: e.cfg.Archives, Policy: e.cfg.Pool, Log: e.cfg.Log,
 	}
-	e.start("pool", 5*time.Second, component{"pool", pl.Run})
+	e.start("pool", 5*time.Second, component{"pool", e.pool.Run})
 
 	stall := e.stall()
 	hl := e.healer(stall)

@@ -45,8 +45,18 @@ func awake(tx *store.Tx, sb engine.Sandbox) error {
 		return wantUp(tx, sb)
 	}
 	sb.Active = tx.Now
+	if sb.State == engine.Warm {
+		sb.PreWarmed = false // whoever works in it has claimed it
+	}
 	if err := tx.PutSandbox(&sb); err != nil {
 		return err
+	}
+	if sb.State == engine.Warm {
+		claimed, err := tx.Fire(sb.ID, engine.Claim)
+		if err != nil {
+			return err
+		}
+		sb = claimed
 	}
 	if sb.State != engine.Waiting {
 		return nil
@@ -66,9 +76,16 @@ func checkCommand(c engine.Command) error {
 	case c.Timeout < 0:
 		return engine.Errorf(engine.Invalid, "the timeout is negative")
 	}
-	for k := range c.Env {
+	return checkEnv(c.Env)
+}
+
+func checkEnv(env map[string]string) error {
+	for k, v := range env {
 		if k == "" || strings.ContainsAny(k, "=\x00") {
 			return engine.Errorf(engine.Invalid, "%q is no name of an environment variable", k)
+		}
+		if strings.ContainsRune(v, 0) {
+			return engine.Errorf(engine.Invalid, "the environment variable %s has a NUL byte", k)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"time"
 
 	"sbx/engine"
 	"sbx/engine/healer"
@@ -30,8 +29,11 @@ func (e *Engine) create(ctx context.Context, b engine.CreateSandbox) (effect, er
 	if err != nil {
 		return nil, err
 	}
+	if err := e.fits(found.spec); err != nil {
+		return nil, err
+	}
 	return func(tx *store.Tx, r *engine.Receipt) error {
-		if err := e.reserve(tx); err != nil {
+		if err := e.pool.Reserve(tx); err != nil {
 			return err
 		}
 		name, err := freeName(tx, b, found)
@@ -53,20 +55,6 @@ func (e *Engine) create(ctx context.Context, b engine.CreateSandbox) (effect, er
 		_, err = tx.Fire(sb.ID, engine.Resume)
 		return err
 	}, nil
-}
-
-// reserve refuses what is over capacity, in the transaction that makes the row:
-// 20 concurrent creates at capacity 3 give 3 sandboxes.
-func (e *Engine) reserve(tx *store.Tx) error {
-	levels, err := tx.Levels()
-	if err != nil {
-		return err
-	}
-	if levels.Total >= e.cfg.MaxSandboxes {
-		return engine.Errorf(engine.Exhausted, "the pool is full: %d of %d sandboxes", levels.Total, e.cfg.MaxSandboxes).
-			WithHint("remove one (sbx rm), or raise pool.max_sandboxes").After(time.Minute)
-	}
-	return nil
 }
 
 func startSandbox(b engine.StartSandbox) effect {
@@ -109,7 +97,7 @@ func stopSandbox(by engine.Actor, b engine.StopSandbox) effect {
 			r.Note = "already stopped"
 			return nil
 		}
-		return takeDown(tx, sb, engine.Down, by)
+		return takeDown(tx, sb, engine.Down, engine.EndedByStop, by)
 	}
 }
 
@@ -120,28 +108,14 @@ func removeSandbox(by engine.Actor, b engine.RemoveSandbox) effect {
 		if err != nil {
 			return err
 		}
-		return takeDown(tx, sb, engine.Removed, by)
+		return takeDown(tx, sb, engine.Removed, engine.EndedByRemoval, by)
 	}
 }
 
 // takeDown wants a sandbox and all its processes down. An open heal run is cut.
-func takeDown(tx *store.Tx, sb engine.Sandbox, wanted engine.Wanted, by engine.Actor) error {
-	sb.Wanted = wanted
-	if err := tx.PutSandbox(&sb); err != nil {
+func takeDown(tx *store.Tx, sb engine.Sandbox, wanted engine.Wanted, why engine.Termination, by engine.Actor) error {
+	if err := pool.TakeDown(tx, sb, wanted, why); err != nil {
 		return err
-	}
-	procs, err := tx.ProcessesOf(sb.ID)
-	if err != nil {
-		return err
-	}
-	for _, p := range procs {
-		if p.Wanted == engine.WantStopped && p.State.Over() {
-			continue
-		}
-		p.Wanted = engine.WantStopped
-		if err := tx.PutProcess(p); err != nil {
-			return err
-		}
 	}
 	if _, open, err := tx.OpenRun(sb.ID); !open || err != nil {
 		return err
@@ -155,6 +129,10 @@ func keepSandbox(b engine.KeepSandbox) effect {
 		sb, err := tx.Sandbox(b.Sandbox)
 		if err != nil {
 			return err
+		}
+		if b.Keep && sb.Leaving {
+			return engine.Errorf(engine.Conflict, "%s was evicted: its place is another's", sb.Name).
+				WithHint("it is too late to keep it; make room with: sbx rm")
 		}
 		sb.Keep = b.Keep
 		return tx.PutSandbox(&sb)
@@ -204,6 +182,9 @@ func (e *Engine) applySpec(b engine.ApplySpec) (effect, error) {
 	}
 	sp, err := spec.Parse(file, []byte(b.SpecTOML))
 	if err != nil {
+		return nil, err
+	}
+	if err := e.fits(sp); err != nil {
 		return nil, err
 	}
 	return func(tx *store.Tx, r *engine.Receipt) error {

@@ -20,7 +20,7 @@ func (p *Pool) boot(ctx context.Context, sb engine.Sandbox) error {
 	if up, err := p.wantedUp(ctx, sb.ID); err != nil || !up { // from here on cutBoot is heard
 		return ignoreConflict(err)
 	}
-	err := p.makeBoxInTurn(cuttable, sb)
+	path, err := p.makeBoxInTurn(cuttable, sb)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -37,7 +37,7 @@ func (p *Pool) boot(ctx context.Context, sb engine.Sandbox) error {
 			cut, err2 = bootFailed(tx, now, err)
 			return err2
 		}
-		return p.booted(tx, now)
+		return p.booted(tx, now, path)
 	})
 	if err2 != nil {
 		return err2
@@ -60,47 +60,18 @@ func (p *Pool) wantedUp(ctx context.Context, id engine.SandboxID) (up bool, err 
 }
 
 // makeBoxInTurn makes a box when there is room, until ctx is cut.
-func (p *Pool) makeBoxInTurn(ctx context.Context, sb engine.Sandbox) error {
+func (p *Pool) makeBoxInTurn(ctx context.Context, sb engine.Sandbox) (engine.ResumePath, error) {
 	select {
 	case p.boots <- struct{}{}:
 		defer func() { <-p.boots }()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
-	err := p.makeBox(ctx, sb)
+	path, err := p.makeBox(ctx, sb)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // whatever the driver calls a cut
 	}
-	return err
-}
-
-func (p *Pool) makeBox(ctx context.Context, sb engine.Sandbox) error {
-	ctx, cancel := context.WithTimeout(ctx, p.Policy.BootTimeout)
-	defer cancel()
-	req := driver.Boot{ID: sb.ID, Spec: sb.Spec, Origin: sb.Origin}
-	if sb.Origin.Kind == engine.FromTemplate {
-		unpack, err := p.Template(sb.Origin.Ref)
-		if err != nil {
-			return err
-		}
-		req.Template = unpack
-	}
-	_, err := p.Driver.Boot(ctx, req)
-	return err
-}
-
-func (p *Pool) booted(tx *store.Tx, sb engine.Sandbox) error {
-	sb.Isolation = p.Driver.Isolation().Name
-	if err := tx.PutSandbox(&sb); err != nil {
-		return err
-	}
-	if _, err := tx.Fire(sb.ID, engine.Restored); err != nil {
-		return err
-	}
-	if _, err := tx.FireHealth(sb.ID, engine.Boot, "starting"); err != nil {
-		return err
-	}
-	return WantProcesses(tx, sb)
+	return path, err
 }
 
 // bootFailed makes the sandbox cold and returns the commands that had waited
@@ -175,17 +146,6 @@ func WantProcesses(tx *store.Tx, sb engine.Sandbox) error {
 	return nil
 }
 
-// settle makes a sandbox cold whose processes are down, as was wanted.
-func (p *Pool) settle(ctx context.Context, id engine.SandboxID) error {
-	return ignoreConflict(p.Store.Update(ctx, func(tx *store.Tx) error {
-		sb, err := tx.Sandbox(id)
-		if err != nil || sb.Wanted != engine.Down {
-			return err
-		}
-		return Park(tx, sb, engine.Stop, "stopped")
-	}))
-}
-
 // Park makes a live sandbox cold: its processes are down or gone.
 func Park(tx *store.Tx, sb engine.Sandbox, why engine.LifeTrigger, reason string) error {
 	if _, err := tx.Fire(sb.ID, why); err != nil {
@@ -203,9 +163,19 @@ func Park(tx *store.Tx, sb engine.Sandbox, why engine.LifeTrigger, reason string
 func (p *Pool) remove(ctx context.Context, sb engine.Sandbox, procs []engine.Process) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
+	if stays, err := p.saveLast(ctx, sb); stays || err != nil {
+		return err
+	}
 	box, err := p.Driver.Attach(ctx, sb.ID)
 	switch {
 	case engine.AsCode(err) == engine.NotFound: // never booted
+	case driver.IsWorkspaceGone(err): // what is left of it goes with a box made anew
+		if box, err = p.Driver.Boot(ctx, driver.Boot{ID: sb.ID, Spec: sb.Spec, Origin: bare, Template: nothingIn, Anew: true}); err != nil {
+			return err
+		}
+		if err := box.Destroy(ctx); err != nil {
+			return err
+		}
 	case err != nil:
 		return err
 	default:
@@ -218,5 +188,29 @@ func (p *Pool) remove(ctx context.Context, sb engine.Sandbox, procs []engine.Pro
 			return err
 		}
 	}
+	if err := p.dropArchive(ctx, sb); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	delete(p.held, sb.ID)
+	p.mu.Unlock()
 	return ignoreConflict(p.Store.Update(ctx, func(tx *store.Tx) error { return tx.RemoveSandbox(sb.ID) }))
+}
+
+// dropArchive deletes the local archive of what is removed, unless a session
+// may want it again or somebody is being made of it.
+func (p *Pool) dropArchive(ctx context.Context, sb engine.Sandbox) error {
+	if p.Archives == nil {
+		return nil
+	}
+	wanted := false
+	err := p.Store.Update(ctx, func(tx *store.Tx) error {
+		_, open, err := tx.SessionOf(sb.ID)
+		wanted = tx.Restoring(sb.ID) || open && sb.Ending != engine.EndedByCleanup
+		return err
+	})
+	if err != nil || wanted {
+		return err
+	}
+	return p.Archives.Drop(ctx, sb.ID)
 }

@@ -30,7 +30,7 @@ func plan(sb engine.Sandbox, procs []engine.Process) step {
 			return remove
 		}
 	case engine.Down:
-		if sb.State.Live() && !alive(procs) {
+		if (sb.State.Live() || sb.Leaving) && !alive(procs) {
 			return settle
 		}
 	case engine.Up:
@@ -44,10 +44,10 @@ func plan(sb engine.Sandbox, procs []engine.Process) step {
 
 // working keeps waiting and running true to whether a command runs.
 func working(sb engine.Sandbox, procs []engine.Process) step {
-	switch commands := spawned(procs) || sb.Chat != ""; {
-	case sb.State == engine.Waiting && commands:
+	switch working := busy(sb, procs); {
+	case sb.State == engine.Waiting && working:
 		return begin
-	case sb.State == engine.Running && !commands:
+	case sb.State == engine.Running && !working:
 		return rest
 	}
 	return nothing
@@ -62,7 +62,11 @@ func alive(procs []engine.Process) bool {
 	return false
 }
 
-func spawned(procs []engine.Process) bool {
+// busy reports whether somebody works in a sandbox: a command, or a chat.
+func busy(sb engine.Sandbox, procs []engine.Process) bool { return sb.Chat != "" || commands(procs) }
+
+// commands reports whether a command runs, or is to.
+func commands(procs []engine.Process) bool {
 	for _, p := range procs {
 		if !p.State.Over() && (p.Kind == engine.Spawned || watched(p)) {
 			return true
@@ -75,4 +79,14 @@ func spawned(procs []engine.Process) bool {
 // is no work: it would keep its sandbox from ever being idle.
 func watched(p engine.Process) bool {
 	return p.Kind == engine.Interactive && p.Terminal != nil && p.Terminal.Viewers > 0
+}
+
+// attended reports whether a terminal is open.
+func attended(procs []engine.Process) bool {
+	for _, p := range procs {
+		if p.Kind == engine.Interactive && !p.State.Over() {
+			return true
+		}
+	}
+	return false
 }

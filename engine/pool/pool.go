@@ -9,6 +9,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -28,11 +29,37 @@ type Policy struct {
 	BootTimeout time.Duration
 	// Retry is the first wait after a step that failed; it doubles up to a minute.
 	Retry time.Duration
+
+	// MaxSandboxes is the capacity, live and cold.
+	MaxSandboxes int
+	// IdleTimeout is how long a sandbox may wait unused; IdleSweep how often
+	// that is looked at.
+	IdleTimeout, IdleSweep time.Duration
+	// ColdTTL is how long a cold one is kept; ColdSweep how often that is looked at.
+	ColdTTL, ColdSweep time.Duration
+	// KeepLastCopy refuses to delete what no remote archive holds.
+	KeepLastCopy bool
+	// Warm is how many are kept ready, by template.
+	Warm map[string]int
 }
 
 // DefaultPolicy is what a host of two cores bears well.
 func DefaultPolicy() Policy {
-	return Policy{Boots: 4, BootTimeout: 10 * time.Minute, Retry: time.Second}
+	return Policy{
+		Boots: 4, BootTimeout: 10 * time.Minute, Retry: time.Second,
+		MaxSandboxes: 1000, IdleTimeout: 30 * time.Minute, IdleSweep: time.Minute,
+		ColdTTL: 2 * time.Hour, ColdSweep: 5 * time.Minute,
+	}
+}
+
+// Filled is p with the defaults where it says nothing.
+func (p Policy) Filled() Policy {
+	d := DefaultPolicy()
+	p.Boots, p.BootTimeout, p.Retry = cmp.Or(p.Boots, d.Boots), cmp.Or(p.BootTimeout, d.BootTimeout), cmp.Or(p.Retry, d.Retry)
+	p.MaxSandboxes = cmp.Or(p.MaxSandboxes, d.MaxSandboxes)
+	p.IdleTimeout, p.IdleSweep = cmp.Or(p.IdleTimeout, d.IdleTimeout), cmp.Or(p.IdleSweep, d.IdleSweep)
+	p.ColdTTL, p.ColdSweep = cmp.Or(p.ColdTTL, d.ColdTTL), cmp.Or(p.ColdSweep, d.ColdSweep)
+	return p
 }
 
 // Pool is set before Run and not changed after.
@@ -46,16 +73,24 @@ type Pool struct {
 	// EndLog marks the log of a command that will never run as complete, so
 	// that nobody waits for more.
 	EndLog func(engine.ProcessID) error
+	// NewWarm is the row of an unclaimed sandbox of a template; needed where
+	// Policy.Warm says so.
+	NewWarm func(template string) (engine.Sandbox, error)
 	// Archives keep workspaces; nil: nothing does.
 	Archives Archives
 	Policy   Policy
 	Log      *slog.Logger
 
 	boots   chan struct{}
+	refill  chan struct{} // one token: look at the warm ones
 	workers sync.WaitGroup
 
 	mu   sync.Mutex
 	busy map[engine.SandboxID]*work
+	// held are cold sandboxes whose workspace a remote archive is known to hold.
+	held map[engine.SandboxID]bool
+	// failing are the templates whose warm sandboxes could not be made.
+	failing map[string]failure
 }
 
 // work is what a worker is told while it is at its sandbox.
@@ -70,10 +105,17 @@ var errUnwanted = errors.New("it is not wanted any more")
 // Run keeps every sandbox where it is wanted until ctx ends.
 func (p *Pool) Run(ctx context.Context) error {
 	p.boots = make(chan struct{}, max(1, p.Policy.Boots))
+	p.refill = make(chan struct{}, 1)
 	p.busy = map[engine.SandboxID]*work{}
+	p.mu.Lock()
+	p.held = map[engine.SandboxID]bool{}
+	p.failing = map[string]failure{}
+	p.mu.Unlock()
 	defer p.workers.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	p.workers.Go(func() { p.sweep(ctx) })
+	p.workers.Go(func() { p.keepWarm(ctx) })
 
 	for {
 		if err := p.watch(ctx); engine.AsCode(err) != engine.Compacted {
@@ -98,6 +140,7 @@ func (p *Pool) watch(ctx context.Context) error {
 		switch b := ev.Body.(type) {
 		case engine.SandboxChanged:
 			p.notice(ctx, b.Sandbox)
+			p.noticeWarm(b.Sandbox)
 		case engine.ProcessChanged:
 			p.look(ctx, ev.Body.Of())
 		}
@@ -231,26 +274,37 @@ func (p *Pool) take(ctx context.Context, next step, sb engine.Sandbox, procs []e
 	switch next {
 	case boot:
 		return p.boot(ctx, sb)
-	case begin:
-		return p.fire(ctx, sb.ID, engine.Begin)
-	case rest:
-		return p.fire(ctx, sb.ID, engine.Rest)
+	case begin, rest:
+		return p.shift(ctx, sb.ID)
 	case settle:
-		return p.settle(ctx, sb.ID)
+		return p.settle(ctx, sb)
 	case remove:
 		return p.remove(ctx, sb, procs)
 	}
 	return nil
 }
 
-// fire moves a sandbox, unless somebody moved it first: then the next look
-// decides anew.
-func (p *Pool) fire(ctx context.Context, id engine.SandboxID, on engine.LifeTrigger) error {
-	err := p.Store.Update(ctx, func(tx *store.Tx) error {
-		_, err := tx.Fire(id, on)
+// shift makes waiting and running true to whether a command runs, as the rows
+// of this very transaction have it: a command that came since the look must not
+// find its sandbox resting.
+func (p *Pool) shift(ctx context.Context, id engine.SandboxID) error {
+	return ignoreConflict(p.Store.Update(ctx, func(tx *store.Tx) error {
+		sb, err := tx.Sandbox(id)
+		if err != nil {
+			return err
+		}
+		procs, err := tx.ProcessesOf(id)
+		if err != nil {
+			return err
+		}
+		switch working(sb, procs) {
+		case begin:
+			_, err = tx.Fire(id, engine.Begin)
+		case rest:
+			_, err = tx.Fire(id, engine.Rest)
+		}
 		return err
-	})
-	return ignoreConflict(err)
+	}))
 }
 
 func ignoreConflict(err error) error {

@@ -29,6 +29,8 @@ type param struct{ name, kind, words string }
 const (
 	mediaLines  = "application/x-ndjson"
 	mediaSocket = "websocket"
+
+	mediaMetrics = "text/plain; version=0.0.4"
 )
 
 // nowhere answers for all paths that aren't there.
@@ -43,7 +45,7 @@ func routes() []route {
 	for _, e := range engine.ActionTable {
 		list = append(list, actionRoute(e))
 	}
-	return slices.Concat(list, reads(), outward(), fileRoutes(), streamed())
+	return slices.Concat(list, reads(), outward(), fileRoutes(), sessionReads(), streamed())
 }
 
 // get is a row of a read.
@@ -60,6 +62,7 @@ func reads() []route {
 	return []route{
 		get("/healthz", "whether the server answers; open to all", nil, (*Server).healthz).untouched(),
 		get("/v1/openapi.json", "this description", nil, (*Server).openapi),
+		get("/metrics", "the engine, the pool and the healer in numbers, for Prometheus", nil, (*Server).metrics).as(mediaMetrics),
 		get("/v1/hello", "who is there and which protocols it speaks", Hello{}, (*Server).hello),
 		get("/v1/status", "counts of the pool and of healths", StatusReport{}, (*Server).status),
 		get("/v1/snapshot", "everything at one position of the journal", engine.Snapshot{}, (*Server).snapshot),

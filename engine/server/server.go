@@ -16,6 +16,7 @@ package server
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -35,6 +36,8 @@ type Server struct {
 	// Hosts are the names, "sbx.example.com" or "sbx.example.com:7443", that
 	// requests may be addressed to besides localhost, 127.0.0.1 and [::1].
 	Hosts []string
+	// Metrics writes what /metrics tells besides; nil: nothing.
+	Metrics func(w io.Writer) error
 	// Version is what hello says.
 	Version string
 	// Log gets a line for each refused or failed request, and one at the debug

@@ -34,8 +34,15 @@ func (h *Host) Boot(ctx context.Context, b driver.Boot) (driver.Box, error) {
 		return nil, err
 	}
 	box, err := h.Attach(ctx, b.ID)
-	if !errors.Is(err, engine.NotFound) {
+	anew := b.Anew && driver.IsWorkspaceGone(err)
+	if !errors.Is(err, engine.NotFound) && !anew {
 		return box, err
+	}
+	if anew {
+		if err := h.makeAnew(ctx, b); err != nil {
+			return nil, fmt.Errorf("boot %s anew: %w", b.ID, err)
+		}
+		return h.Attach(ctx, b.ID)
 	}
 	if err := h.makeBox(ctx, b); err != nil {
 		// Nothing has run in it: no more than files is left.
@@ -80,6 +87,33 @@ func (h *Host) makeBox(ctx context.Context, b driver.Boot) error {
 	r := record{Sandbox: b.ID, Origin: b.Origin, Workspace: workspace, Adopted: adopted, Spec: b.Spec}
 	if err := h.settleOwner(&r, dir); err != nil {
 		return err
+	}
+	return r.write(dir)
+}
+
+// makeAnew makes the workspace of a box that has lost it. Who the sandbox runs
+// as stays.
+func (h *Host) makeAnew(ctx context.Context, b driver.Boot) error {
+	dir := h.boxDir(b.ID)
+	r, err := readRecord(dir)
+	switch {
+	case err != nil:
+		return err
+	case r.Adopted:
+		return engine.Errorf(engine.Unavailable, "%w: %s is a directory of yours", driver.ErrWorkspaceGone, r.Workspace).
+			WithHint("put it back, or remove the sandbox: sbx rm %s", b.ID)
+	}
+	workspace, _, err := h.makeWorkspace(ctx, b, dir)
+	if err != nil {
+		return err
+	}
+	if r.Workspace, err = filepath.EvalSymlinks(workspace); err != nil {
+		return err
+	}
+	if h.root && r.UID != 0 {
+		if err := giveTree(r.Workspace, r.UID, r.GID); err != nil {
+			return fmt.Errorf("give the workspace to uid %d: %w", r.UID, err)
+		}
 	}
 	return r.write(dir)
 }
@@ -198,7 +232,10 @@ func (h *Host) Attach(_ context.Context, id engine.SandboxID) (driver.Box, error
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if b := h.boxes[id]; b != nil {
-		return b, nil
+		if _, err := os.Lstat(b.workspace); !errors.Is(err, fs.ErrNotExist) || len(b.live()) > 0 {
+			return b, nil
+		}
+		delete(h.boxes, id) // what it knows of itself isn't so any more
 	}
 	r, err := readRecord(h.boxDir(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -209,7 +246,10 @@ func (h *Host) Attach(_ context.Context, id engine.SandboxID) (driver.Box, error
 	}
 	settleSwap(r.Workspace)
 	if _, err := os.Stat(r.Workspace); err != nil {
-		return nil, engine.Errorf(engine.Unavailable, "attach %s: its workspace is gone: %w", id, err)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", driver.ErrWorkspaceGone, err)
+		}
+		return nil, engine.Errorf(engine.Unavailable, "attach %s: %w", id, err)
 	}
 	b := &box{
 		host: h, id: id, dir: h.boxDir(id), workspace: r.Workspace, adopted: r.Adopted,
