@@ -131,6 +131,15 @@ func (a *App) route(msg tea.Msg) tea.Cmd {
 		a.bulked(msg)
 	case openMsg:
 		return a.open(msg.id, msg.tab)
+	case showMsg:
+		a.show(msg.over)
+	case filesChangedMsg:
+		a.received(msg.action)
+		if a.files().id == msg.id {
+			return a.files().refresh()
+		}
+	case overwriteMsg:
+		return a.files().overwrite(msg)
 	case takeOverMsg:
 		a.askTakeOver(msg)
 	case notice:

@@ -104,6 +104,8 @@ func (a *App) everywhere(msg tea.KeyPressMsg) (tea.Cmd, bool) {
 		a.commandPalette()
 	case key.Matches(msg, k.Copy) && a.w.snap != nil:
 		a.copyMenu()
+	case key.Matches(msg, k.Save) && a.screen == onSandbox && a.sandbox.tab == tabFiles:
+		return a.files().askDownload(), true
 	case key.Matches(msg, k.Save) && a.screen != onFleet:
 		a.savePane()
 	case key.Matches(msg, k.Quick) && a.screen == onFleet:
@@ -173,6 +175,9 @@ func (a *App) tabKey(msg tea.KeyPressMsg) (tea.Cmd, bool) {
 // stepBack undoes a search, or goes back to where the sandbox was opened: the
 // incidents or the fleet.
 func (a *App) stepBack() tea.Cmd {
+	if a.sandbox.tab == tabFiles && a.files().edit != nil {
+		return a.files().leaveEdit()
+	}
 	if b, ok := a.sandbox.pane().(interface{ back() bool }); ok && b.back() {
 		return nil
 	}

@@ -199,6 +199,10 @@ func TestScreensLookAsTheyDid(t *testing.T) {
 		{"fleet", func(*desk) {}},
 		{"fleet-marked", func(d *desk) { d.press("space", "space") }},
 		{"incidents", func(d *desk) { d.press("#") }},
+		{"files", func(d *desk) {
+			seedFiles(d.fake)
+			d.press("4", "enter", "j", "j", "enter")
+		}},
 		{"chat", func(d *desk) {
 			seedChat(d.fake, d.w.now, true)
 			d.press("6", "i")

@@ -26,6 +26,8 @@ type fakeEngine struct {
 	away    error // what every read fails with
 	acts    []engine.ActionBody
 	chats   []engine.Message
+	files   map[string]string // by path
+	patch   engine.Diff
 }
 
 func newFake(s *engine.Snapshot) *fakeEngine {
@@ -63,6 +65,9 @@ func (f *fakeEngine) Do(_ context.Context, a engine.Action) (engine.Receipt, err
 		return engine.Receipt{}, f.away
 	}
 	f.acts = append(f.acts, a.Body)
+	if w, ok := a.Body.(engine.WriteFile); ok {
+		return f.write(w)
+	}
 	return engine.Receipt{Action: a.ID, Position: f.snap.Position}, nil
 }
 
@@ -160,10 +165,6 @@ func (f *fakeEngine) Checkpoints(context.Context, engine.SandboxID) ([]engine.Ch
 	return f.points, nil
 }
 
-func (f *fakeEngine) Diff(context.Context, engine.SandboxID, engine.CheckpointID, engine.CheckpointID) (engine.Diff, error) {
-	return engine.Diff{}, errors.ErrUnsupported
-}
-
 func (f *fakeEngine) Audit(context.Context, engine.AuditQuery) iter.Seq2[engine.AuditEntry, error] {
 	return func(func(engine.AuditEntry, error) bool) {}
 }
@@ -211,22 +212,6 @@ func (f *fakeEngine) Logs(ctx context.Context, q engine.LogQuery) iter.Seq2[engi
 
 func (f *fakeEngine) Pipe(context.Context, engine.ProcessID, engine.LogPosition) (engine.Pipe, error) {
 	return nil, errors.ErrUnsupported
-}
-
-func (f *fakeEngine) ReadDir(context.Context, engine.SandboxID, string) ([]engine.FileInfo, error) {
-	return nil, errors.ErrUnsupported
-}
-
-func (f *fakeEngine) ReadFile(context.Context, engine.SandboxID, string) (engine.File, error) {
-	return engine.File{}, errors.ErrUnsupported
-}
-
-func (f *fakeEngine) OpenFile(context.Context, engine.SandboxID, string, int64) (engine.File, io.ReadCloser, error) {
-	return engine.File{}, nil, errors.ErrUnsupported
-}
-
-func (f *fakeEngine) Find(context.Context, engine.FindQuery) iter.Seq2[engine.Found, error] {
-	return func(func(engine.Found, error) bool) {}
 }
 
 func (f *fakeEngine) Upload(context.Context, engine.SandboxID, io.Reader) (engine.UploadID, error) {

@@ -20,6 +20,8 @@ type keyMap struct {
 
 	Fold, FoldAll, Follow key.Binding
 
+	Files, EditFile, NewFile, Rename, Delete, Diff, Upload, UndoFile, Hidden, SaveFile key.Binding
+
 	Chat, Type, NextMessage, PrevMessage key.Binding
 
 	Incidents, ZoomIn, ZoomOut, Watch key.Binding
@@ -60,6 +62,10 @@ func newKeys() keyMap {
 		Quick: bind("f", "quick filter", "f"), Inspect: bind("p", "inspector", "p"),
 		Zoom: bind("z", "zoom, and back", "z"), Save: bind(">", "save this pane to a file", ">"),
 
+		Files: bind("4", "files", "4"), EditFile: bind("e", "edit", "e"), NewFile: bind("a", "new", "a"), Rename: bind("c", "rename", "c"),
+		Delete: bind("d", "delete", "d"), Diff: bind("v", "diff", "v"), Upload: bind("<", "upload", "<"), UndoFile: bind("u", "undo", "u"),
+		Hidden: bind(".", "hidden files", "."), SaveFile: bind("w", "save", "w"),
+
 		Chat: bind("6", "chat", "6"), Type: bind("i", "type", "i"),
 		NextMessage: bind("J", "next message", "J"), PrevMessage: bind("K", "previous message", "K"),
 
@@ -81,7 +87,7 @@ type place struct {
 
 func (k keyMap) everywhere() place {
 	return place{"Everywhere", []key.Binding{
-		k.Back, k.Fleet, k.Overview, k.Healer, k.Logs, k.Chat, k.PrevBox, k.NextBox, k.Problem, k.Incidents,
+		k.Back, k.Fleet, k.Overview, k.Healer, k.Logs, k.Files, k.Chat, k.PrevBox, k.NextBox, k.Problem, k.Incidents,
 		k.Palette, k.Copy, k.Retry, k.Help, k.Quit, k.Interrupt, k.Redraw, k.Suspend,
 	}}
 }
@@ -133,6 +139,13 @@ func both(a, b key.Binding, words string) key.Binding {
 	return bind(a.Help().Key+"/"+b.Help().Key, words)
 }
 
+func (k keyMap) ofFiles() place {
+	return place{"Files", []key.Binding{
+		as(k.Open, "open"), as(k.Right, "open"), as(k.Left, "fold, up"), k.NextPane, as(k.Find, "find name"), as(k.Only, "find text"), k.EditFile, k.SaveFile,
+		as(k.Type, "type on, in the editor"), k.NewFile, k.Rename, k.Delete, as(k.Save, "download"), k.Upload, k.Diff, k.UndoFile, k.Hidden,
+	}}
+}
+
 func (k keyMap) ofChat() place {
 	return place{"Chat", []key.Binding{
 		k.Type, as(k.Open, "unfold"), k.Fold, k.NextMessage, k.PrevMessage, k.Follow, as(k.Save, "save it"),
@@ -155,5 +168,5 @@ func as(b key.Binding, words string) key.Binding {
 
 // places are all that keys of their own.
 func (k keyMap) places() []place {
-	return []place{k.ofFleet(), k.ofOverview(), k.ofHealer(), k.ofLogs(), k.ofChat(), k.ofIncidents()}
+	return []place{k.ofFleet(), k.ofOverview(), k.ofHealer(), k.ofLogs(), k.ofFiles(), k.ofChat(), k.ofIncidents()}
 }

@@ -22,7 +22,7 @@ type KeysFile struct {
 
 // presets are sets of keys that people bring from other programs.
 var presets = map[string]map[string][]string{
-	"k9s": {"tab.overview": {"d", "1"}, "tab.logs": {"l", "3"}, "move.right": {"right"}},
+	"k9s": {"tab.overview": {"d", "1"}, "tab.logs": {"l", "3"}, "move.right": {"right"}, "files.delete": {"delete"}},
 }
 
 // CheckKeys is what is wrong with a keys file, a line each; nothing if all of

@@ -18,11 +18,12 @@ const (
 	tabOverview tab = iota
 	tabHealer
 	tabLogs
+	tabFiles
 	tabChat
 )
 
 // Panes are the names of a sandbox's tabs, in their order.
-func Panes() []string { return []string{"overview", "healer", "logs", "chat"} }
+func Panes() []string { return []string{"overview", "healer", "logs", "files", "chat"} }
 
 // pane is what a tab shows. show begins looking at a sandbox, hide ends it and
 // whatever it had running.
@@ -53,6 +54,7 @@ func newSandbox(w *world, c *commands, acts []action) *sandbox {
 		{tabOverview, w.keys.Overview, "Overview", newOverview(w, c, acts)},
 		{tabHealer, w.keys.Healer, "Healer", newHealer(w, c)},
 		{tabLogs, w.keys.Logs, "Logs", newLogs(w, c)},
+		{tabFiles, w.keys.Files, "Files", newFiles(w, c)},
 		{tabChat, w.keys.Chat, "Chat", newChat(w, c)},
 	}}
 }
