@@ -253,9 +253,6 @@ func (l *loop) answerTurn(ctx, running context.Context, said engine.Message, at 
 	var cut *cutError
 	switch {
 	case errors.As(context.Cause(running), &cut), errors.As(err, &cut):
-		if cut.gone {
-			return nil
-		}
 		state, why = engine.MessageStopped, cut.why
 	case errors.Is(err, errStore):
 		return err

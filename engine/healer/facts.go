@@ -20,7 +20,7 @@ const (
 // tellEvidence records the evidence once per attempt, as a step of its own: for
 // the screen in words, for scripts field by field.
 func (h *heal) tellEvidence(ctx context.Context, ev playbook.Evidence) error {
-	if h.told > h.attempt.Number {
+	if h.id == "" || h.told > h.attempt.Number { // a chat has no run to record in
 		return nil
 	}
 	h.told = h.attempt.Number + 1
