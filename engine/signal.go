@@ -13,6 +13,9 @@ const (
 	PressureSignal SignalKind = "pressure" // memory or load, sustained
 	WakeSignal     SignalKind = "wake"     // the host slept
 	HandSignal     SignalKind = "hand"     // an operator or script asked for a heal
+	// ReportSignal is what a healer inside of a sandbox says of it: recorded,
+	// and never acted on, since a sandbox can say anything.
+	ReportSignal SignalKind = "report"
 )
 
 // SignalID numbers signals; it is the Seq of the event that raised it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"sbx/engine/agent/claude"
 	"sbx/engine/detect"
 	"sbx/engine/driver/host"
+	"sbx/engine/gateway"
 	"sbx/engine/healer"
 	"sbx/engine/local"
 	"sbx/engine/pool"
@@ -58,6 +60,7 @@ func (c *cli) newEngine(ctx context.Context, log *slog.Logger) (*local.Engine, e
 		Wake:         detect.WakePolicy{Scale: cfg.scale},
 		Heal:         healPolicy(cfg),
 		Pool:         pool.DefaultPolicy(),
+		Gateway:      gatewayConfig(cfg),
 		DropIdle:     dropIdle(model),
 		Redact:       redact.New(cfg.secrets()...).String,
 		Log:          log,
@@ -147,6 +150,25 @@ func healPolicy(cfg *config) healer.Policy {
 		p.Retry = 1 // zero would be the default
 	}
 	return p
+}
+
+func gatewayConfig(cfg *config) local.GatewayConfig {
+	if !cfg.gatewayOn {
+		return local.GatewayConfig{}
+	}
+	g := local.GatewayConfig{
+		Listen: cfg.gatewayListen, TokensPerDay: int64(cfg.gatewayTokens), DollarsPerDay: float64(cfg.gatewayDollars),
+	}
+	if cfg.noModel() == "" {
+		g.Anthropic = gateway.Upstream{URL: cmp.Or(cfg.modelURL, "https://api.anthropic.com"), Key: cfg.modelKey, Token: cfg.modelToken}
+		if cfg.modelKey != "" {
+			g.Anthropic.Token = "" // the key counts, as it does for the healer
+		}
+	}
+	if cfg.openaiKey != "" {
+		g.OpenAI = gateway.Upstream{URL: cfg.openaiURL, Key: cfg.openaiKey}
+	}
+	return g
 }
 
 // actor is who acts by this command.

@@ -57,7 +57,7 @@ Start with: sbx demo`,
 			newSpawnCmd(c), newAttachCmd(c), newKillCmd(c), newRmCmd(c),
 		}},
 		{groupEngine, []*cobra.Command{newServeCmd(c), newDemoCmd(c), newConfigCmd(c), newThemeCmd(c), newDoctorCmd(c), newVersionCmd(c)}},
-		{groupChange, []*cobra.Command{newChatCmd(c)}},
+		{groupChange, []*cobra.Command{newChatCmd(c), newKeyCmd(c)}},
 	} {
 		for _, cmd := range group.cmds {
 			cmd.GroupID = group.id

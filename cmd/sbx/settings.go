@@ -34,6 +34,11 @@ type config struct {
 	theme        string
 	mouse        string
 
+	gatewayOn                     bool
+	gatewayListen                 string
+	openaiURL, openaiKey          string
+	gatewayTokens, gatewayDollars int
+
 	// from says where each setting's value came from.
 	from map[string]string
 }
@@ -75,6 +80,12 @@ var settings = []setting{
 	{key: "serve.listen", initial: "127.0.0.1:7443", help: "address of sbx serve; empty: the unix socket only", set: setString(func(c *config) *string { return &c.listen })},
 	{key: "serve.hosts", help: "further host names that clients may use, with commas", set: setHosts},
 	{key: "tui.mouse", initial: "on", help: "the dashboard's mouse: on, wheel (scrolls only) or off (the terminal's own)", set: setOneOf([]string{"on", "wheel", "off"}, func(c *config) *string { return &c.mouse })},
+	{key: "gateway.on", initial: "false", help: "give sandboxes a way to the model's provider: a virtual key, and a gateway on loopback that spends the real one", set: setBool(func(c *config) *bool { return &c.gatewayOn })},
+	{key: "gateway.listen", initial: "127.0.0.1:0", help: "the gateway's address; with port 0 it keeps the one that it had", set: setString(func(c *config) *string { return &c.gatewayListen })},
+	{key: "gateway.openai_url", initial: "https://api.openai.com", help: "the OpenAI provider behind the gateway", set: setString(func(c *config) *string { return &c.openaiURL })},
+	{key: "gateway.openai_key", secret: true, help: "its key; without one it is not served", set: setString(func(c *config) *string { return &c.openaiKey })},
+	{key: "gateway.tokens_per_day", initial: "5000000", help: "tokens that each sandbox may use through the gateway on a day (UTC); 0: any", set: setInt(0, 1_000_000_000_000, func(c *config) *int { return &c.gatewayTokens })},
+	{key: "gateway.dollars_per_day", initial: "10", help: "dollars, likewise", set: setInt(0, 1_000_000, func(c *config) *int { return &c.gatewayDollars })},
 	{key: "theme", initial: "auto", help: "theme of the dashboard", set: setString(func(c *config) *string { return &c.theme })},
 }
 
@@ -169,5 +180,5 @@ func (c *config) noModel() string {
 // secrets are the values that no log, event or transcript may hold: the
 // configured ones, and what of this process's environment sounds like one.
 func (c *config) secrets() []string {
-	return append(redact.Environ(os.Environ()), c.modelKey, c.modelToken)
+	return append(redact.Environ(os.Environ()), c.modelKey, c.modelToken, c.openaiKey)
 }

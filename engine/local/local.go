@@ -55,6 +55,8 @@ type Config struct {
 	Pool         pool.Policy
 	// Archives keep workspaces; nil: nothing does.
 	Archives pool.Archives
+	// Gateway is where sandboxes reach model providers; its zero value is none.
+	Gateway GatewayConfig
 	// DropIdle closes idle connections to the world after the host slept: they
 	// lead nowhere any more. nil: there are none to close.
 	DropIdle func()
@@ -76,6 +78,7 @@ type Engine struct {
 	changing turns
 	// terminals are those with viewers.
 	terminals hubs
+	gate      *gate // nil: no gateway
 
 	closing sync.Once
 	closed  error
@@ -94,6 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Redact == nil {
 		cfg.Redact = func(s string) string { return s }
 	}
+	cfg.Redact = hidingKeys(cfg.Redact)
 	e := &Engine{cfg: cfg}
 	if err := e.arrive(ctx); err != nil {
 		leaveCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
@@ -131,6 +135,9 @@ func (e *Engine) arrive(ctx context.Context) error {
 		return fmt.Errorf("recover: %w", err)
 	}
 	e.stages.push("park", 2*time.Second, e.park)
+	if err := e.openGateway(); err != nil {
+		return err
+	}
 	e.startParts()
 	return nil
 }
@@ -139,6 +146,7 @@ func (e *Engine) arrive(ctx context.Context) error {
 func (e *Engine) startParts() {
 	e.procs = &process.Supervisor{
 		Store: e.store, Logs: e.logs, Box: e.cfg.Driver.Attach, Policy: e.cfg.Process, Log: e.cfg.Log,
+		Env: e.gate.env,
 	}
 	// After the processes: whoever watches one end sees it.
 	e.stages.push("terminals", 3*time.Second, e.terminals.close)

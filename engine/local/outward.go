@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"regexp"
+	"strings"
+	"sync"
 
 	"sbx/engine"
 	"sbx/store"
@@ -16,6 +19,19 @@ const secretPrefix = "sbx-vk-"
 func newSecret() (secret string, hash []byte) {
 	secret = secretPrefix + rand.Text() + rand.Text()
 	return secret, hashOf(secret)
+}
+
+// aSecret matches virtual keys wherever they are written.
+var aSecret = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(secretPrefix + `[A-Z2-7]{20,}`) })
+
+// hidingKeys is redact, and hides virtual keys too.
+func hidingKeys(redact func(string) string) func(string) string {
+	return func(s string) string {
+		if s = redact(s); strings.Contains(s, secretPrefix) {
+			s = aSecret().ReplaceAllString(s, secretPrefix+"***")
+		}
+		return s
+	}
 }
 
 func hashOf(secret string) []byte {

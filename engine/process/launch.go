@@ -94,9 +94,15 @@ func (a *actor) prepare(ctx context.Context) (launch, error) {
 	if l.box, err = a.s.Box(ctx, a.sandbox); err != nil {
 		return launch{}, err
 	}
+	var extra map[string]string
+	if a.s.Env != nil {
+		if extra, err = a.s.Env(ctx, sb); err != nil {
+			return launch{}, err
+		}
+	}
 	if !a.supervised {
 		l.port, l.timeout = app, a.row.Command.Timeout.D()
-		l.cmd = command(a.row, sb, sb.Spec.App.Env, app)
+		l.cmd = command(a.row, sb, over(extra, sb.Spec.App.Env), app)
 		return l, nil
 	}
 	l.spec, _ = sb.Spec.Process(a.row.Name) // without one: no restarts, killed at once
@@ -105,8 +111,18 @@ func (a *actor) prepare(ctx context.Context) (launch, error) {
 			return launch{}, err
 		}
 	}
-	l.cmd = command(a.row, sb, l.spec.Env, l.port)
+	l.cmd = command(a.row, sb, over(extra, l.spec.Env), l.port)
 	return l, nil
+}
+
+// over is both environments; own counts.
+func over(extra, own map[string]string) map[string]string {
+	if len(extra) == 0 {
+		return own
+	}
+	all := maps.Clone(extra)
+	maps.Copy(all, own)
+	return all
 }
 
 // command is the row's command with its whole environment. A command that was

@@ -30,7 +30,10 @@ type Supervisor struct {
 	// Box finds the box of a sandbox that was booted.
 	Box    func(ctx context.Context, id engine.SandboxID) (driver.Box, error)
 	Policy Policy
-	Log    *slog.Logger
+	// Env is what a sandbox's processes get in their environment besides what
+	// the spec says, which counts before it; nil: nothing.
+	Env func(ctx context.Context, sb engine.Sandbox) (map[string]string, error)
+	Log *slog.Logger
 
 	policy Policy // filled
 	wg     sync.WaitGroup

@@ -66,11 +66,21 @@ func (p Price) spent(u anthropic.Usage) engine.Spent {
 		CacheReads:   max(0, u.CacheReadInputTokens),
 		OutputTokens: max(0, u.OutputTokens),
 	}
+	s.Dollars = p.dollars(s)
+	return s
+}
+
+func (p Price) dollars(s engine.Spent) float64 {
 	read := p.CacheRead
 	if read == 0 {
 		read = cacheRead
 	}
 	input := float64(s.InputTokens) + cacheWrite*float64(s.CacheWrites) + read*float64(s.CacheReads)
-	s.Dollars = (input*p.Input + float64(s.OutputTokens)*p.Output) / 1e6
-	return s
+	return (input*p.Input + float64(s.OutputTokens)*p.Output) / 1e6
+}
+
+// Cost is what tokens of a model cost, in dollars; 0 for a model that nobody
+// has priced.
+func Cost(model string, s engine.Spent) float64 {
+	return priceOf(model, nil).dollars(s)
 }
