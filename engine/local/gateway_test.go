@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,25 @@ import (
 	"sbx/engine/agent/agenttest"
 	"sbx/engine/gateway"
 )
+
+// asked is the status of a request with a key.
+func asked(t *testing.T, url, key, body string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode
+}
 
 func TestASandboxAsksTheModelWithItsOwnKey(t *testing.T) {
 	up := httptest.NewServer(agenttest.NewServer(agenttest.Script{
@@ -36,29 +56,12 @@ func TestASandboxAsksTheModelWithItsOwnKey(t *testing.T) {
 	if len(env) != 4 || !strings.HasPrefix(env[0], "http://127.0.0.1:") || !strings.HasPrefix(env[1], secretPrefix) || env[3] != "0" {
 		t.Fatalf("its environment says %q", said.String())
 	}
-	ask := func(url, key, body string) int {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+key)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		buf := new(strings.Builder)
-		if err := resp.Write(buf); err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode
-	}
 	messages := env[0] + "/v1/messages"
 	question := `{"model":"claude-sonnet-5-5","max_tokens":100,"stream":true,"messages":[{"role":"user","content":"hello"}]}`
-	if code := ask(messages, env[1], question); code != 200 {
+	if code := asked(t, messages, env[1], question); code != 200 {
 		t.Fatalf("asked: %d", code)
 	}
-	if code := ask(env[2], env[1], `{"status":"broken","error":"it sings, says `+env[1]+`"}`); code != 200 {
+	if code := asked(t, env[2], env[1], `{"status":"broken","error":"it sings, says `+env[1]+`"}`); code != 200 {
 		t.Errorf("reported: %d", code)
 	}
 	var own engine.Key
@@ -84,7 +87,7 @@ func TestASandboxAsksTheModelWithItsOwnKey(t *testing.T) {
 	if _, err := e.Do(ctx, engine.NewAction(engine.RevokeKey{Key: own.ID})); err != nil {
 		t.Fatal(err)
 	}
-	if code := ask(messages, env[1], question); code != 401 {
+	if code := asked(t, messages, env[1], question); code != 401 {
 		t.Errorf("with a revoked key: %d", code)
 	}
 }
