@@ -43,6 +43,8 @@ var rules = []rule{
 	{"sbx/engine/detect", inner, nil, "news goes by journal: inner packages never import each other"},
 	{"sbx/engine/healer", append([]string{"sbx/engine/healer/playbook", "sbx/engine/redact"}, inner...), []string{"golang.org/x/sync/errgroup", "github.com/aymanbagabas/go-udiff"}, "news goes by journal; what it must do to others are func fields"},
 	{"sbx/engine/healer/playbook", []string{"sbx/engine"}, nil, "conditions and repairs over evidence"},
+	{"sbx/engine/archive", []string{"sbx/engine", "sbx/engine/driver"}, []string{"github.com/klauspost/compress/zstd"}, "a driver's streams as files: it knows nothing of the pool"},
+	{"sbx/engine/archive/s3", []string{"sbx/engine"}, []string{"github.com/minio/minio-go/v7/..."}, "the one place that speaks to object storage"},
 	{"sbx/engine/local", []string{
 		"sbx/engine/...", "sbx/engine", "sbx/store",
 	}, nil, "wiring"},

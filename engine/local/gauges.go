@@ -87,6 +87,11 @@ func (e *Engine) sample(ctx context.Context, maxAge time.Duration) (engine.Gauge
 
 func (e *Engine) takeSample(ctx context.Context, since time.Time) (engine.Gauges, error) {
 	out := engine.Gauges{At: time.Now(), Sandboxes: map[engine.SandboxID]engine.Sample{}}
+	if levels, err := e.keeper.Levels(); err == nil {
+		out.Archives = levels
+	} else {
+		e.cfg.Log.Warn("archives can't be counted", "err", err)
+	}
 	var all []engine.Sandbox
 	apps := map[engine.SandboxID]engine.ProcessID{}
 	err := e.store.View(ctx, func(tx *store.Tx) (err error) {

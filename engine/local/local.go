@@ -16,6 +16,7 @@ import (
 
 	"sbx/engine"
 	"sbx/engine/agent"
+	"sbx/engine/archive"
 	"sbx/engine/detect"
 	"sbx/engine/driver"
 	"sbx/engine/healer"
@@ -41,6 +42,8 @@ type Config struct {
 	Unconfined bool
 	// Templates is the directory of the user's own templates.
 	Templates string
+	// Keeper keeps archives; nil, or without a Dir: in Dir/archives.
+	Keeper *archive.Keeper
 	// MaxUpload is how many bytes one upload may bring; 0: DefaultMaxUpload.
 	MaxUpload int64
 	// MaxSandboxes is the pool's capacity, live and cold; 0: Pool.MaxSandboxes.
@@ -79,6 +82,8 @@ type Engine struct {
 	// terminals are those with viewers.
 	terminals hubs
 	gate      *gate // nil: no gateway
+	// keeper keeps the archives.
+	keeper *archive.Keeper
 
 	closing sync.Once
 	closed  error
@@ -130,6 +135,9 @@ func (e *Engine) arrive(ctx context.Context) error {
 	e.logs = ls
 	e.stages.push("logs", time.Second, func(context.Context) error { return ls.Close() })
 
+	if err := e.openArchives(); err != nil {
+		return err
+	}
 	e.about = e.sayAbout()
 	if err := e.recover(ctx); err != nil {
 		return fmt.Errorf("recover: %w", err)
@@ -154,10 +162,11 @@ func (e *Engine) startParts() {
 
 	e.pool = &pool.Pool{
 		Store: e.store, Driver: e.cfg.Driver, Template: e.unpack, Forget: e.logs.Remove, EndLog: e.logs.End,
-		NewWarm: e.newWarm, Archives: e.cfg.Archives, Policy: e.cfg.Pool, Log: e.cfg.Log,
+		NewWarm: e.newWarm, Archives: e.poolArchives(), Policy: e.cfg.Pool, Log: e.cfg.Log,
 	}
 	e.start("pool", 5*time.Second, component{"pool", e.pool.Run})
 
+	e.start("archives", 2*time.Second, component{"archives", e.keeper.Run})
 	stall := e.stall()
 	hl := e.healer(stall)
 	e.start("healer", 5*time.Second, component{"healer", hl.Run})
