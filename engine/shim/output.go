@@ -29,12 +29,17 @@ type pump struct {
 	caught chan struct{} // closed when all that was written before finish was handed over
 	ended  chan struct{}
 
+	flood flood
+	over  chan struct{} // closed when the process has exited: nothing is slowed any more
+
 	mu   sync.Mutex
 	stop time.Time // of a process that has exited
 }
 
-// newPipe makes a pipe whose write end is the owner's, so that a program may
-// open /dev/stderr again. The read end doesn't block.
+// newPipe makes a pipe that the owner may open again to write, as a program does
+// that writes to /dev/stderr, and not to read: what a sandbox has said can't be
+// taken back. Where this process is root the owner can't change that either: it
+// is the pipe's group. The read end doesn't block.
 func newPipe(owner *User) (r, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -42,18 +47,24 @@ func newPipe(owner *User) (r, w *os.File, err error) {
 	}
 	unix.SetNonblock(fds[0], true)
 	r, w = os.NewFile(uintptr(fds[0]), "output"), os.NewFile(uintptr(fds[1]), "output")
-	if owner != nil {
-		if err := unix.Fchown(fds[1], owner.UID, owner.GID); err != nil {
-			r.Close()
-			w.Close()
-			return nil, nil, err
-		}
+	mode := uint32(0o200)
+	if owner != nil && owner.UID != 0 {
+		mode = 0o020
+		err = unix.Fchown(fds[1], 0, owner.GID)
+	}
+	if err == nil {
+		err = unix.Fchmod(fds[1], mode)
+	}
+	if err != nil {
+		r.Close()
+		w.Close()
+		return nil, nil, err
 	}
 	return r, w, nil
 }
 
 func newPump(r *os.File, w io.WriteCloser) *pump {
-	return &pump{r: r, w: w, caught: make(chan struct{}), ended: make(chan struct{})}
+	return &pump{r: r, w: w, caught: make(chan struct{}), ended: make(chan struct{}), over: make(chan struct{})}
 }
 
 // run pumps until the end. It closes both sides.
@@ -108,7 +119,21 @@ func (p *pump) some() error {
 	// A writer that fails loses the line, not the process: reading goes on, so
 	// that the sandbox never gets EPIPE.
 	p.w.Write((*buf)[:n])
+	p.slow(p.flood.took(time.Now(), n))
 	return nil
+}
+
+// slow makes the writer wait: its pipe is full meanwhile, and nobody else's.
+func (p *pump) slow(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-p.over:
+	}
 }
 
 func readAgain(fd int, buf []byte) (int, error) {
@@ -170,6 +195,7 @@ func (p *pump) finish() {
 	p.mu.Lock()
 	p.stop = time.Now().Add(lingerTime)
 	p.mu.Unlock()
+	close(p.over)
 	p.r.SetReadDeadline(time.Now())
 	select {
 	case <-p.caught:

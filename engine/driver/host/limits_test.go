@@ -184,7 +184,7 @@ func TestNothingIsBornOutsideOfItsGroups(t *testing.T) {
 	}
 	box := bootBox(t, h)
 	limits := engine.Limits{Memory: engine.GiB, CPU: 2, Processes: 500}
-	for range 100 {
+	for range 25 {
 		out, _ := runIn(t, box, bounded("(setsid sh -c 'cat /proc/self/cgroup') & cat /proc/self/cgroup; wait", limits))
 		for _, controller := range []string{":memory:", ":cpu:", ":pids:"} {
 			for line := range strings.Lines(out) {
