@@ -87,10 +87,29 @@ func (c *cli) isolationFindings(ctx context.Context) ([]finding, error) {
 	for _, fact := range iso.Facts {
 		list = append(list, finding{What: "  in force", State: first.State, Says: fact})
 	}
+	list = append(list, limitFindings(iso.Limits)...)
 	for _, s := range iso.Stronger {
 		list = append(list, finding{What: "  stronger", State: "weaker", Says: s})
 	}
 	return list, nil
+}
+
+// limitFindings say what holds sandboxes to the limits of their specs.
+func limitFindings(by engine.Enforcement) []finding {
+	var list []finding
+	for _, l := range []struct{ name, by string }{
+		{"memory", by.Memory}, {"cpu", by.CPU}, {"processes", by.Processes}, {"disk", by.Disk},
+	} {
+		f := finding{What: "limits", State: "ok", Says: l.name + ": " + l.by}
+		switch {
+		case l.by == "":
+			f.State, f.Says = "weaker", l.name+": not enforced, only shown"
+		case strings.HasPrefix(l.by, "rlimit"):
+			f.State = "weaker"
+		}
+		list = append(list, f)
+	}
+	return list
 }
 
 func toolFindings() []finding {

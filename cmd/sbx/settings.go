@@ -24,6 +24,7 @@ type config struct {
 
 	maxSandboxes int
 	isolation    string
+	require      string
 	allowRoot    bool
 	scale        float64
 	portFrom     int
@@ -72,6 +73,7 @@ var settings = []setting{
 	{key: "heal.max_model_runs", initial: "4", help: "runs that may use the model at once", set: setInt(1, 64, func(c *config) *int { return &c.maxModelRuns })},
 	{key: "pool.max_sandboxes", env: []string{"SBX_MAX_SANDBOXES"}, initial: "1000", help: "capacity, live and cold", set: setInt(1, 1_000_000, func(c *config) *int { return &c.maxSandboxes })},
 	{key: "isolation.mode", env: []string{"SBX_ISOLATION"}, initial: "auto", help: "auto, bubblewrap, landlock or none", set: setOneOf([]string{"auto", "bubblewrap", "landlock", "none"}, func(c *config) *string { return &c.isolation })},
+	{key: "isolation.require", env: []string{"SBX_ISOLATION_REQUIRE"}, initial: "none", help: "refuse to run with a weaker one: bubblewrap, landlock or none", set: setOneOf([]string{"bubblewrap", "landlock", "none"}, func(c *config) *string { return &c.require })},
 	{key: "isolation.allow_root", initial: "false", help: "run sandboxes as root where their workspace is root's", set: setBool(func(c *config) *bool { return &c.allowRoot })},
 	{key: "timings.scale", initial: "1", help: "multiplies every interval of the detectors and the healer", set: setScale},
 	{key: "ports.from", initial: "20000", help: "first port that is handed to apps", set: setInt(1, 65535, func(c *config) *int { return &c.portFrom })},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +82,30 @@ func (h *Host) chooseConfiner(ctx context.Context) error {
 		return engine.Errorf(engine.Invalid, "there is no isolation %q", want).WithHint("use bubblewrap, landlock or none")
 	}
 	return engine.Errorf(engine.Unavailable, "no process can be started here: %w", last)
+}
+
+// strength orders the means; weaker ones come later.
+var strength = []string{bubblewrapName, landlockName, noneName}
+
+// checkRequired refuses to run with less than was asked for.
+func (h *Host) checkRequired() error {
+	want := h.cfg.Require
+	if want == "" {
+		return nil
+	}
+	least := slices.Index(strength, want)
+	if least < 0 {
+		return engine.Errorf(engine.Invalid, "there is no isolation %q to require", want).WithHint("use bubblewrap, landlock or none")
+	}
+	if slices.Index(strength, h.iso.Name) <= least {
+		return nil
+	}
+	why := ""
+	if len(h.iso.Stronger) > 0 {
+		why = " (" + strings.Join(h.iso.Stronger, "; ") + ")"
+	}
+	return engine.Errorf(engine.Forbidden, "isolation.require is %s, and this host offers %s%s", want, h.iso.Name, why).
+		WithHint("make %s work here, or set isolation.require lower", want)
 }
 
 func firstLine(err error) string {

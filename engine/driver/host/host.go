@@ -30,6 +30,9 @@ type Config struct {
 	// Isolation is "bubblewrap", "landlock" or "none"; "" is the strongest
 	// that works here.
 	Isolation string
+	// Require is the weakest that will do; "" is any. Open fails where there is
+	// nothing stronger.
+	Require string
 	// AllowRoot lets an adopted workspace that belongs to root run as root.
 	AllowRoot bool
 	// PortRange is where FreePort looks, both ends included; zero: 20000 to
@@ -94,7 +97,11 @@ func (h *Host) Open(ctx context.Context) error {
 		h.cgroups = openCgroups(ctx, h)
 	}
 	h.openLimits()
-	if err := h.chooseConfiner(ctx); err != nil {
+	err = h.chooseConfiner(ctx)
+	if err == nil {
+		err = h.checkRequired()
+	}
+	if err != nil {
 		h.Close()
 		return err
 	}

@@ -204,3 +204,25 @@ while True: pass'`), out, nil)
 		}
 	}
 }
+
+func TestAWeakerIsolationThanRequiredIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		isolation, require string
+		want               engine.Code
+	}{
+		{"none", "landlock", engine.Forbidden},
+		{"none", "bubblewrap", engine.Forbidden},
+		{"none", "none", ""},
+		{"none", "", ""},
+		{"none", "walls", engine.Invalid},
+	} {
+		h := host.New(host.Config{Dir: tempDir(t), Helper: launcher(), Isolation: c.isolation, Require: c.require})
+		err := h.Open(t.Context())
+		if engine.AsCode(err) != c.want || c.want != "" && engine.Hint(err) == "" {
+			t.Errorf("%s where %q is required: %v (hint %q)", c.isolation, c.require, err, engine.Hint(err))
+		}
+		if err == nil {
+			must(t, h.Close())
+		}
+	}
+}
