@@ -10,6 +10,7 @@ type ExecResult struct {
 	Millis   int64     `json:"executionTimeMs"`
 	TimedOut bool      `json:"timedOut,omitempty"`
 	Killed   bool      `json:"killed,omitempty"`
+	OOM      bool      `json:"oom,omitempty"` // the kernel ended it for want of memory
 	// Error is the exit's: why it was not started, or "the engine stopped".
 	Error string `json:"error,omitempty"`
 }
@@ -33,7 +34,7 @@ func resultOf(p Process) ExecResult {
 	res := ExecResult{Process: p.ID, ExitCode: ExitSignalBase}
 	if p.Exit != nil {
 		res.ExitCode, res.TimedOut, res.Killed = p.Exit.Code, p.Exit.TimedOut, p.Exit.Killed
-		res.Error = p.Exit.Error
+		res.OOM, res.Error = p.Exit.OOM, p.Exit.Error
 		res.Millis = p.Exit.Uptime.D().Milliseconds()
 	}
 	res.Success = res.ExitCode == 0

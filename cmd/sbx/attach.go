@@ -83,6 +83,8 @@ func (c *cli) attach(ctx context.Context, e engine.Engine, ref string, after eng
 		return err
 	case res.TimedOut:
 		c.say("%s timed out after %s and was killed with its children", p.ID, p.Command.Timeout)
+	case res.OOM:
+		c.say("%s is out of memory: the sandbox is over limits.memory of its spec", p.ID)
 	case res.Error != "":
 		c.say("%s: %s", p.ID, res.Error)
 	case res.Killed:

@@ -85,6 +85,8 @@ func (c *cli) exec(ctx context.Context, e engine.Engine, sb engine.Sandbox, comm
 	switch {
 	case res.TimedOut:
 		c.say("timed out after %s and was killed with its children", command.Timeout)
+	case res.OOM:
+		c.say("out of memory: the sandbox is over limits.memory of its spec")
 	case res.Error != "" && res.ExitCode == engine.ExitNotExecutable:
 		c.say("the command was not started: %s", res.Error)
 	case res.Error != "":

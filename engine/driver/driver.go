@@ -87,6 +87,9 @@ type Box interface {
 	// Archives are of the workspace as one stream.
 	Archives() Archives
 	Usage(ctx context.Context) (engine.Usage, error)
+	// Disk is what the sandbox's files take. It is cheap to ask for again and
+	// again, and may be some moments old.
+	Disk(ctx context.Context) (engine.Size, error)
 	// Location is where the workspace lies, for people.
 	Location() string
 	// Destroy kills what runs and deletes the workspace (an adopted one stays)

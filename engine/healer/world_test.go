@@ -161,6 +161,7 @@ func (b *box) Checkpoints() driver.Checkpoints             { return b }
 func (b *box) Tree() driver.Tree                           { return nil }
 func (b *box) Archives() driver.Archives                   { return nil }
 func (b *box) Usage(context.Context) (engine.Usage, error) { return engine.Usage{Processes: 1}, nil }
+func (b *box) Disk(context.Context) (engine.Size, error)   { return 0, nil }
 func (b *box) Location() string                            { return "/nowhere" }
 func (b *box) Destroy(context.Context) error               { return nil }
 

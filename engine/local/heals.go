@@ -26,9 +26,13 @@ func (e *Engine) detectors(stall *detect.Stall) []component {
 		Store: e.store, Box: e.cfg.Driver.Attach, Policy: e.cfg.Health, Report: e.gauges.probed, Stuck: stall.Stuck, Log: e.cfg.Log,
 	}
 	pressure := &detect.Pressure{Store: e.store, Box: e.cfg.Driver.Attach, Policy: e.cfg.Pressure, Log: e.cfg.Log}
+	disk := &detect.Disk{
+		Store: e.store, Box: e.cfg.Driver.Attach, Scale: e.cfg.Pressure.Scale, Log: e.cfg.Log,
+		Cut: func(tx *store.Tx, id engine.SandboxID) error { return healer.Cancel(tx, id, engine.System) },
+	}
 	wake := &detect.Wake{Policy: e.cfg.Wake, Drop: e.cfg.DropIdle, Probe: health.Woke, Log: e.cfg.Log}
 	return []component{
-		{"health", health.Run}, {"stalls", stall.Run}, {"pressure", pressure.Run}, {"wake", wake.Run},
+		{"health", health.Run}, {"stalls", stall.Run}, {"pressure", pressure.Run}, {"disk", disk.Run}, {"wake", wake.Run},
 	}
 }
 

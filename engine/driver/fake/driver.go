@@ -167,6 +167,11 @@ func (b *Box) Usage(ctx context.Context) (engine.Usage, error) {
 	return engine.Usage{Processes: len(b.procs)}, ctx.Err()
 }
 
+// Disk is what its files are, in bytes.
+func (b *Box) Disk(ctx context.Context) (engine.Size, error) {
+	return b.files.size(), ctx.Err()
+}
+
 // Location is no place on this machine.
 func (b *Box) Location() string { return "memory:" + string(b.id) }
 

@@ -173,3 +173,13 @@ func (f *files) Walk(ctx context.Context, dir string, fn func(name string, fi en
 	}
 	return nil
 }
+
+func (f *files) size() engine.Size {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, file := range f.files {
+		n += len(file.data)
+	}
+	return engine.Size(n)
+}

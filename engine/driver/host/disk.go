@@ -37,12 +37,11 @@ const (
 )
 
 // The least time between two walks, and how many times its own cost passes
-// between them: when a box may be over its limit, and else.
+// between them; of a box that may be over its limit, the latter alone.
 const (
-	weighAgain   = time.Minute
-	restFactor   = 50
-	suspectAgain = time.Second
-	suspectRest  = 4
+	weighAgain  = time.Minute
+	restFactor  = 50
+	suspectRest = 4
 )
 
 // Disk is what the box's files take: those of its workspace, homes and
@@ -100,7 +99,7 @@ func (s *scale) grown(free uint64) engine.Size {
 func (s *scale) due(now time.Time, suspect bool) bool {
 	since := now.Sub(s.ended)
 	if suspect {
-		return since > max(suspectAgain, suspectRest*s.cost)
+		return since > suspectRest*s.cost
 	}
 	return since > max(weighAgain, restFactor*s.cost)
 }

@@ -55,6 +55,7 @@ func (p *proc) placed() {
 func (h *Host) enforced(i *engine.Isolation) {
 	by, stronger := h.limits.Enforced(h.alone(h.uids.first, i.Name == bubblewrapName))
 
+	by.Disk = "weighed every few seconds: what is over is stopped"
 	i.Limits = by
 	i.Stronger = append(i.Stronger, stronger...)
 }
