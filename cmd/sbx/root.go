@@ -54,7 +54,7 @@ Start with: sbx demo`,
 		{groupWatch, []*cobra.Command{newTUICmd(c), newLsCmd(c), newShowCmd(c), newPsCmd(c), newLogsCmd(c), newIncidentsCmd(c), newEventsCmd(c), newStatusCmd(c)}},
 		{groupChange, []*cobra.Command{
 			newCreateCmd(c), newStartCmd(c), newStopCmd(c), newRestartCmd(c), newHealCmd(c), newMaintenanceCmd(c), newExecCmd(c),
-			newSpawnCmd(c), newAttachCmd(c), newKillCmd(c), newRmCmd(c),
+			newSpawnCmd(c), newAttachCmd(c), newKillCmd(c), newShellCmd(c), newRmCmd(c),
 		}},
 		{groupEngine, []*cobra.Command{newServeCmd(c), newDemoCmd(c), newConfigCmd(c), newThemeCmd(c), newDoctorCmd(c), newVersionCmd(c)}},
 		{groupChange, []*cobra.Command{newChatCmd(c), newKeyCmd(c)}},
