@@ -68,7 +68,9 @@ func (s *spawner) fork(r spawnRequest) spawnReply {
 	if err != nil {
 		return spawnReply{0, err}
 	}
+	exposed := expose()
 	pid, err := syscall.ForkExec(r.path, r.argv, r.attr)
+	exposed()
 	return spawnReply{pid, err}
 }
 

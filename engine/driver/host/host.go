@@ -40,7 +40,10 @@ type Config struct {
 	PortRange [2]int
 	// NoCgroups does without cgroups, as on a host where none can be made.
 	NoCgroups bool
-	Log       *slog.Logger
+	// Protect spares this process when the host's memory runs out, where that is
+	// allowed; sandboxes are not spared.
+	Protect bool
+	Log     *slog.Logger
 }
 
 // Host is the driver for this machine: a box is a directory and the processes
@@ -68,6 +71,10 @@ type Host struct {
 
 var _ driver.Driver = (*Host)(nil)
 
+// engineScore is how unlikely the kernel's choice of the engine is when memory
+// runs out.
+const engineScore = -900
+
 // New returns a Host that must be opened.
 func New(cfg Config) *Host {
 	if cfg.Log == nil {
@@ -92,6 +99,11 @@ func (h *Host) Open(ctx context.Context) error {
 	h.exe = exe
 	keepFilesHome()
 	h.runner = shim.OpenRunner(exe)
+	if h.cfg.Protect {
+		if err := shim.Protect(engineScore); err != nil {
+			h.cfg.Log.DebugContext(ctx, "the engine is not protected", "err", err)
+		}
+	}
 	h.see()
 	if !h.cfg.NoCgroups {
 		h.cgroups = openCgroups(ctx, h)
