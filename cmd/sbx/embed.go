@@ -148,6 +148,9 @@ func healthPolicy(cfg *config) detect.HealthPolicy {
 
 func healPolicy(cfg *config) healer.Policy {
 	p := healer.Policy{Scale: cfg.scale, MaxModelRuns: cfg.maxModelRuns, Retry: cfg.modelRetry}
+	run := endless(cfg.budgets.run)
+	p.Attempts, p.RunSteps, p.Minutes, p.Tokens, p.Dollars = run.Attempts, run.Steps, run.Time.D(), run.Tokens, run.Dollars
+	p.SandboxDay, p.FleetDay = cfg.budgets.sandbox, cfg.budgets.fleet
 	if p.Retry == 0 {
 		p.Retry = 1 // zero would be the default
 	}

@@ -21,6 +21,7 @@ type config struct {
 
 	healUnconfined bool
 	maxModelRuns   int
+	budgets        budgets
 
 	maxSandboxes int
 	isolation    string
@@ -61,7 +62,7 @@ func (s setting) envName() string {
 }
 
 // settings is every setting there is; `sbx config` prints it.
-var settings = []setting{
+var settings = append([]setting{
 	{key: "model.key", env: []string{"ANTHROPIC_API_KEY"}, secret: true, help: "API key for the model that heals", set: setString(func(c *config) *string { return &c.modelKey })},
 	{key: "model.auth_token", env: []string{"ANTHROPIC_AUTH_TOKEN"}, secret: true, help: "bearer token instead of a key, for gateways", set: setString(func(c *config) *string { return &c.modelToken })},
 	{key: "model.base_url", env: []string{"ANTHROPIC_BASE_URL"}, help: "where the Messages API is", set: setString(func(c *config) *string { return &c.modelURL })},
@@ -89,7 +90,7 @@ var settings = []setting{
 	{key: "gateway.tokens_per_day", initial: "5000000", help: "tokens that each sandbox may use through the gateway on a day (UTC); 0: any", set: setInt(0, 1_000_000_000_000, func(c *config) *int { return &c.gatewayTokens })},
 	{key: "gateway.dollars_per_day", initial: "10", help: "dollars, likewise", set: setInt(0, 1_000_000, func(c *config) *int { return &c.gatewayDollars })},
 	{key: "theme", initial: "auto", help: "theme of the dashboard", set: setString(func(c *config) *string { return &c.theme })},
-}
+}, budgetSettings()...)
 
 func settingOf(key string) (setting, bool) {
 	for _, s := range settings {

@@ -30,6 +30,9 @@ type statusJSON struct {
 	Health   map[engine.Health]int `json:"health"`
 	Runs     int                   `json:"openRuns"`
 	Engine   *engine.EngineUsage   `json:"engine,omitempty"`
+	// Budgets are what models may use and have used today; Incidents are open.
+	Budgets   engine.Budgets `json:"budgets"`
+	Incidents int            `json:"openIncidents"`
 }
 
 func (c *cli) status(ctx context.Context) error {
@@ -51,6 +54,9 @@ func (c *cli) status(ctx context.Context) error {
 			}
 			break
 		}
+	}
+	if st.Budgets, err = e.Budgets(ctx); err != nil && engine.AsCode(err) != engine.Unavailable {
+		return err
 	}
 	if c.json {
 		return c.printJSON(st)
@@ -79,6 +85,7 @@ func statusOf(snap *engine.Snapshot) statusJSON {
 			st.Pool.Running++
 		}
 	}
+	st.Incidents = len(snap.Incidents)
 	for _, r := range snap.Runs {
 		if r.Open() {
 			st.Runs++
@@ -112,6 +119,10 @@ func (c *cli) printStatus(st statusJSON) error {
 			p.Total, p.MaxCapacity, p.Cold, p.Warming, p.Warm, p.Waiting, p.Running)},
 		[]string{"health", fmt.Sprintf("%d broken · %d healing · %d starting · %d ready · %d unknown",
 			st.Health[engine.Broken], st.Health[engine.Healing], st.Health[engine.Starting], st.Health[engine.Ready], st.Health[engine.Unknown])},
+		[]string{"heals", fmt.Sprintf("%d open · %d incidents", st.Runs, st.Incidents)},
 	)
+	if st.Budgets.Day != "" {
+		rows = append(rows, []string{"models today", budgetWords(st.Budgets.Fleet)})
+	}
 	return c.printTable(rows)
 }

@@ -279,6 +279,9 @@ type chatMeter struct {
 }
 
 func (m *chatMeter) Reply(ctx context.Context, s agent.Transcript, tools []agent.Tool, partial func(string)) (agent.Turn, error) {
+	if err := m.mayAsk(ctx); err != nil {
+		return agent.Turn{}, err
+	}
 	turn, err := m.Model.Reply(ctx, s, tools, partial)
 	if turn.Spent == (engine.Spent{}) {
 		return turn, err
@@ -288,6 +291,9 @@ func (m *chatMeter) Reply(ctx context.Context, s agent.Transcript, tools []agent
 	defer cancel()
 	spendErr := m.t.Store.Update(saving, func(tx *store.Tx) error {
 		tx.By = actor
+		if err := tx.Use(m.t.said.Sandbox, engine.UseOf(turn.Spent)); err != nil {
+			return err
+		}
 		said, err := tx.Message(m.t.said.ID)
 		if err != nil || said.State.Over() {
 			return ignoreGone(err)

@@ -45,6 +45,9 @@ func (h *heal) tryModel(ctx context.Context) (ending, error) {
 
 // try is one attempt. It returns an ending, or why the attempt failed.
 func (h *heal) try(ctx, limited context.Context, n int, tried []string) (ending, string, error) {
+	if end, err := h.mayBegin(ctx); end.outcome != "" || err != nil {
+		return end, "", err
+	}
 	if err := h.beginAttempt(ctx, n, engine.RunModel); err != nil {
 		return ending{}, "", err
 	}
@@ -76,9 +79,9 @@ func (h *heal) try(ctx, limited context.Context, n int, tried []string) (ending,
 		}
 		err := h.endAttempt(ctx, outcome, cause, orElse(fix, end.reason))
 		if err == nil && providerFault(modelErr) {
-			err = h.write(ctx, func(_ *store.Tx, run *engine.HealRun) error {
+			err = h.write(ctx, func(tx *store.Tx, run *engine.HealRun) error {
 				run.Attempt = n - 1 // the provider's trouble uses up no attempt
-				return nil
+				return tx.Use(h.sb.ID, engine.Use{Attempts: -1})
 			})
 		}
 		return end, "", err
@@ -131,7 +134,10 @@ func (h *heal) fatal(ctx context.Context, err error) error {
 // over reports whether an attempt's end leaves nothing for another one.
 func (h *heal) over(limited context.Context, reason agent.EndReason, err error) (ending, bool) {
 	spent := ""
+	var budget *budgetError
 	switch {
+	case errors.As(err, &budget):
+		return h.overBudget(budget), true
 	case limited.Err() != nil:
 		spent = fmt.Sprintf("over the budget: %s of a run's time are spent", h.p.Minutes)
 	case reason == agent.OverBudget:
@@ -186,7 +192,7 @@ func providerFault(err error) bool {
 // "" if it did, or if over tells it as the end of the whole run.
 func (h *heal) endWords(limited context.Context, reason agent.EndReason, err error) string {
 	switch {
-	case limited.Err() != nil, providerFault(err):
+	case limited.Err() != nil, providerFault(err), errors.As(err, new(*budgetError)):
 		return ""
 	case err != nil:
 		return line(err.Error(), maxCause)
@@ -224,7 +230,26 @@ type meter struct {
 	h *heal
 }
 
+// mayBegin is the ending of a run whose next attempt would cross a budget; the
+// zero ending if it wouldn't.
+func (h *heal) mayBegin(ctx context.Context) (ending, error) {
+	err := h.mayAsk(ctx, true)
+	if budget := (*budgetError)(nil); errors.As(err, &budget) {
+		return h.overBudget(budget), nil
+	}
+	return ending{}, err
+}
+
+func (h *heal) overBudget(b *budgetError) ending {
+	end := h.gaveUp(b.Error())
+	end.outcome, end.next = engine.OverBudget, b.next+", then: sbx heal "+h.sb.Name
+	return end
+}
+
 func (m *meter) Reply(ctx context.Context, t agent.Transcript, tools []agent.Tool, partial func(string)) (agent.Turn, error) {
+	if err := m.h.mayAsk(ctx, false); err != nil {
+		return agent.Turn{}, err
+	}
 	turn, err := m.Model.Reply(ctx, t, tools, partial)
 	if err != nil {
 		err = &modelError{err}

@@ -117,6 +117,9 @@ func (h *heal) record(ctx context.Context, st engine.Step) (engine.Step, error) 
 			if st.Kind == engine.StepTool {
 				h.attempt.Spent.Steps++
 				run.Spent.Steps++
+				if err := tx.Use(h.sb.ID, engine.Use{Steps: 1}); err != nil {
+					return err
+				}
 			}
 		}
 		return tx.PutStep(st)
@@ -149,9 +152,18 @@ func (h *heal) beginAttempt(ctx context.Context, n int, state engine.RunState) e
 	err := h.write(ctx, func(tx *store.Tx, run *engine.HealRun) error {
 		a.Started = tx.Now
 		run.State, run.Attempt = state, n
+		if n > 0 {
+			h.counted = tx.Now
+			if err := tx.Use(h.sb.ID, engine.Use{Attempts: 1}); err != nil {
+				return err
+			}
+		}
 		return tx.PutAttempt(a)
 	})
 	h.attempt, h.steps = a, 0
+	if n > 0 && err == nil {
+		h.attempts++
+	}
 	return err
 }
 
@@ -170,6 +182,11 @@ func (h *heal) endAttempt(ctx context.Context, outcome engine.Outcome, why, summ
 	err := write(ctx, func(tx *store.Tx, run *engine.HealRun) error {
 		a.Ended = tx.Now
 		run.Doing = ""
+		if a.Number > 0 {
+			if err := h.countTime(tx); err != nil {
+				return err
+			}
+		}
 		return tx.PutAttempt(a)
 	})
 	if err == nil {
@@ -185,6 +202,9 @@ func (h *heal) spend(ctx context.Context, s engine.Spent) error {
 	a.Spent = a.Spent.Add(s)
 	err := h.write(ctx, func(tx *store.Tx, run *engine.HealRun) error {
 		run.Spent = run.Spent.Add(s)
+		if err := tx.Use(h.sb.ID, engine.UseOf(s)); err != nil {
+			return err
+		}
 		return tx.PutAttempt(a)
 	})
 	if err == nil {

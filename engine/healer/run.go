@@ -32,13 +32,18 @@ type heal struct {
 	good  engine.Checkpoint
 
 	attempt engine.Attempt
-	steps   int
-	seen    []string          // what was found wrong, attempt by attempt, for the summary
-	hide    *redact.Redactor  // of the sandbox's own secrets
-	diff    string            // of the tool call under way, if the tool knows it
-	moments int               // how many were written down
-	told    int               // whose evidence is recorded: the attempt\'s number + 1
-	tools   map[string]string // versions, asked for once
+	// attempts of a model that were begun, the time that they took, and until
+	// when that was counted.
+	attempts int
+	time     engine.Duration
+	counted  time.Time
+	steps    int
+	seen     []string          // what was found wrong, attempt by attempt, for the summary
+	hide     *redact.Redactor  // of the sandbox's own secrets
+	diff     string            // of the tool call under way, if the tool knows it
+	moments  int               // how many were written down
+	told     int               // whose evidence is recorded: the attempt\'s number + 1
+	tools    map[string]string // versions, asked for once
 	// installed: dependencies may not be what they were before the run.
 	installed, acted bool
 	restarts         int // that playbooks made
