@@ -173,6 +173,8 @@ func (f *fleet) extent() string {
 // mode is where keys go: the first thing on the status row.
 func (a *App) mode() part {
 	switch {
+	case a.overlay == nil && a.screen == onSandbox && a.sandbox.tab == tabTerminal && typing(a.current()):
+		return part{themes.BadgeTerm, " TERM "}
 	case a.overlay == nil && typing(a.current()), a.overlay != nil && typing(a.overlay):
 		return part{themes.BadgeType, " TYPE "}
 	case a.w.link.state == lost:

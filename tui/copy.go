@@ -108,6 +108,8 @@ func (a *App) shell(sb engine.Sandbox) string {
 			cmd = "sbx logs --healer "
 		case tabLogs:
 			cmd = "sbx logs --follow "
+		case tabTerminal:
+			cmd = "sbx shell "
 		case tabFiles:
 			cmd = "sbx files ls "
 		case tabChat:

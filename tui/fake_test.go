@@ -28,6 +28,8 @@ type fakeEngine struct {
 	chats   []engine.Message
 	files   map[string]string // by path
 	patch   engine.Diff
+	// terminals are the viewers that were attached, latest last.
+	terminals []*fakeTerminal
 }
 
 func newFake(s *engine.Snapshot) *fakeEngine {
@@ -224,8 +226,15 @@ func (f *fakeEngine) Archives(context.Context, engine.SandboxID) ([]engine.Archi
 
 func (f *fakeEngine) Close() error { return nil }
 
-func (f *fakeEngine) AttachTerminal(context.Context, engine.ProcessID, engine.Attachment) (engine.Terminal, error) {
-	return nil, errors.ErrUnsupported
+func (f *fakeEngine) AttachTerminal(_ context.Context, id engine.ProcessID, how engine.Attachment) (engine.Terminal, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.away != nil {
+		return nil, f.away
+	}
+	t := newFakeTerminal(id, how)
+	f.terminals = append(f.terminals, t)
+	return t, nil
 }
 
 func (f *fakeEngine) Recording(context.Context, engine.ProcessID) iter.Seq2[engine.Recorded, error] {

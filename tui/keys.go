@@ -22,6 +22,8 @@ type keyMap struct {
 
 	Files, EditFile, NewFile, Rename, Delete, Diff, Upload, UndoFile, Hidden, SaveFile key.Binding
 
+	Terminal, LeaveTerm, PrevTerm, NextTerm, CloseTerm key.Binding
+
 	Chat, Type, NextMessage, PrevMessage key.Binding
 
 	Incidents, ZoomIn, ZoomOut, Watch key.Binding
@@ -66,6 +68,9 @@ func newKeys() keyMap {
 		Delete: bind("d", "delete", "d"), Diff: bind("v", "diff", "v"), Upload: bind("<", "upload", "<"), UndoFile: bind("u", "undo", "u"),
 		Hidden: bind(".", "hidden files", "."), SaveFile: bind("w", "save", "w"),
 
+		Terminal: bind("5", "terminal", "5"), LeaveTerm: bind("ctrl+]", "leave the terminal", "ctrl+]"),
+		PrevTerm: bind("[", "previous terminal", "["), NextTerm: bind("]", "next terminal", "]"), CloseTerm: bind("x", "close", "x"),
+
 		Chat: bind("6", "chat", "6"), Type: bind("i", "type", "i"),
 		NextMessage: bind("J", "next message", "J"), PrevMessage: bind("K", "previous message", "K"),
 
@@ -87,7 +92,7 @@ type place struct {
 
 func (k keyMap) everywhere() place {
 	return place{"Everywhere", []key.Binding{
-		k.Back, k.Fleet, k.Overview, k.Healer, k.Logs, k.Files, k.Chat, k.PrevBox, k.NextBox, k.Problem, k.Incidents,
+		k.Back, k.Fleet, k.Overview, k.Healer, k.Logs, k.Files, k.Terminal, k.Chat, k.PrevBox, k.NextBox, k.Problem, k.Incidents,
 		k.Palette, k.Copy, k.Retry, k.Help, k.Quit, k.Interrupt, k.Redraw, k.Suspend,
 	}}
 }
@@ -146,6 +151,13 @@ func (k keyMap) ofFiles() place {
 	}}
 }
 
+func (k keyMap) ofTerminal() place {
+	return place{"Terminal", []key.Binding{
+		as(k.Type, "type; opens a shell if there is none"), as(k.Open, "the same"), k.LeaveTerm, as(k.NewFile, "another"), k.PrevTerm, k.NextTerm,
+		as(k.Save, "save what it shows"), k.CloseTerm,
+	}}
+}
+
 func (k keyMap) ofChat() place {
 	return place{"Chat", []key.Binding{
 		k.Type, as(k.Open, "unfold"), k.Fold, k.NextMessage, k.PrevMessage, k.Follow, as(k.Save, "save it"),
@@ -168,5 +180,5 @@ func as(b key.Binding, words string) key.Binding {
 
 // places are all that keys of their own.
 func (k keyMap) places() []place {
-	return []place{k.ofFleet(), k.ofOverview(), k.ofHealer(), k.ofLogs(), k.ofFiles(), k.ofChat(), k.ofIncidents()}
+	return []place{k.ofFleet(), k.ofOverview(), k.ofHealer(), k.ofLogs(), k.ofFiles(), k.ofTerminal(), k.ofChat(), k.ofIncidents()}
 }

@@ -93,6 +93,10 @@ func (a *App) wheel(msg tea.MouseWheelMsg) tea.Cmd {
 		}
 		return nil
 	}
+	if a.overlay == nil && a.sandbox.tab == tabTerminal && a.screen == onSandbox {
+		a.terminal().scroll(-n)
+		return nil
+	}
 	arrow := tea.KeyPressMsg{Code: tea.KeyDown}
 	if n < 0 {
 		arrow.Code = tea.KeyUp

@@ -19,11 +19,12 @@ const (
 	tabHealer
 	tabLogs
 	tabFiles
+	tabTerminal
 	tabChat
 )
 
 // Panes are the names of a sandbox's tabs, in their order.
-func Panes() []string { return []string{"overview", "healer", "logs", "files", "chat"} }
+func Panes() []string { return []string{"overview", "healer", "logs", "files", "terminal", "chat"} }
 
 // pane is what a tab shows. show begins looking at a sandbox, hide ends it and
 // whatever it had running.
@@ -55,6 +56,7 @@ func newSandbox(w *world, c *commands, acts []action) *sandbox {
 		{tabHealer, w.keys.Healer, "Healer", newHealer(w, c)},
 		{tabLogs, w.keys.Logs, "Logs", newLogs(w, c)},
 		{tabFiles, w.keys.Files, "Files", newFiles(w, c)},
+		{tabTerminal, w.keys.Terminal, "Terminal", newTermPane(w, c)},
 		{tabChat, w.keys.Chat, "Chat", newChat(w, c)},
 	}}
 }

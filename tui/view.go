@@ -16,6 +16,7 @@ func (a *App) View() tea.View {
 	v := tea.NewView(a.content())
 	v.AltScreen = true
 	v.WindowTitle = a.title()
+	v.Cursor = a.cursor()
 	if a.w.cfg.Mouse != MouseOff {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
@@ -142,4 +143,20 @@ func lay(screen, box string, width, height int) string {
 		lines[y+i] = left + "\x1b[0m" + l + right
 	}
 	return strings.Join(lines, "\n")
+}
+
+// cursor is the terminal's own, while a program in a sandbox has the keys.
+func (a *App) cursor() *tea.Cursor {
+	if a.screen != onSandbox || a.sandbox.tab != tabTerminal || a.overlay != nil || a.layout.small {
+		return nil
+	}
+	t := a.terminal()
+	if !t.typing || t.viewer == nil {
+		return nil
+	}
+	x, y, ok := t.viewer.screen.Cursor()
+	if !ok || x >= t.width || y >= t.height-1 {
+		return nil
+	}
+	return tea.NewCursor(x, a.layout.main.y+1+y)
 }
