@@ -20,7 +20,7 @@ func TestExitCodes(t *testing.T) {
 		turn("refused", status(401, "authentication_error", "no")),
 		turn("dear", agenttest.Turn{Calls: []agenttest.Call{readFile()}, Usage: &agenttest.Usage{Input: 6_000_000, Output: 1}}),
 		turn("silent", stream(agenttest.Silence, 0)),
-	}}, "SBX_POOL_MAX_SANDBOXES=4")
+	}}, "SBX_POOL_MAX_SANDBOXES=4", "SBX_HEAL_INCIDENT_SIZE=1000")
 	source := w.patient()
 	for _, name := range []string{"fine", "refused", "dear", "silent"} {
 		w.ok("create", "--from", source, "--name", name)

@@ -188,7 +188,9 @@ func TestModelsTroubleStaysItsSandboxes(t *testing.T) {
 			script.Turns = append(script.Turns, turn)
 		}
 	}
-	w := newWorld(t, &script, "SBX_MODEL_IDLE_TIMEOUT=2s", "SBX_MODEL_TURN_TIMEOUT=3s", "SBX_MODEL_RETRY=4s", "SBX_HEAL_MAX_MODEL_RUNS=6")
+	w := newWorld(t, &script, "SBX_MODEL_IDLE_TIMEOUT=2s", "SBX_MODEL_TURN_TIMEOUT=3s", "SBX_MODEL_RETRY=4s", "SBX_HEAL_MAX_MODEL_RUNS=6",
+		// Each is to have its own trouble: in the world they would be one outage and one incident.
+		"SBX_MODEL_BREAKER=0", "SBX_HEAL_INCIDENT_SIZE=1000")
 	source := w.patient()
 	w.ok("create", "--from", source, "--name", "bystander")
 	before := w.shown("bystander")

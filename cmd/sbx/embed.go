@@ -122,7 +122,10 @@ func newModel(cfg *config) (agent.Model, error) {
 	if err != nil {
 		return nil, engine.Errorf(engine.Invalid, "model: %w", err).WithHint("see model.* in: sbx config")
 	}
-	return m, nil
+	if cfg.modelBreaker == 0 {
+		return m, nil
+	}
+	return &agent.Breaker{Model: m, After: cfg.modelBreaker}, nil
 }
 
 // dropIdle closes the model's connections that wait for a next request.
@@ -154,6 +157,7 @@ func healPolicy(cfg *config) healer.Policy {
 	if p.Retry == 0 {
 		p.Retry = 1 // zero would be the default
 	}
+	p.IncidentSize = cfg.incidentSize
 	return p
 }
 

@@ -18,6 +18,7 @@ type config struct {
 	// how long the model may be silent, may take for an answer, and is waited
 	// for in all
 	modelIdle, modelTurn, modelRetry time.Duration
+	modelBreaker                     int
 
 	healUnconfined bool
 	maxModelRuns   int
@@ -27,6 +28,7 @@ type config struct {
 	isolation    string
 	require      string
 	allowRoot    bool
+	incidentSize int
 	scale        float64
 	portFrom     int
 	portTo       int
@@ -70,8 +72,10 @@ var settings = append([]setting{
 	{key: "model.idle_timeout", initial: "60s", help: "an answer in which nothing comes for so long is given up and asked for again", set: setDuration(100*time.Millisecond, time.Hour, func(c *config) *time.Duration { return &c.modelIdle })},
 	{key: "model.turn_timeout", initial: "10m", help: "the most that one answer may take", set: setDuration(100*time.Millisecond, 24*time.Hour, func(c *config) *time.Duration { return &c.modelTurn })},
 	{key: "model.retry", initial: "10m", help: "how long an attempt waits in all for a model that is away", set: setDuration(0, 24*time.Hour, func(c *config) *time.Duration { return &c.modelRetry })},
+	{key: "model.breaker", initial: "5", help: "failures in a row, of whatever sandbox, until a model that is away is asked by one at a time; 0: never", set: setInt(0, 1_000_000, func(c *config) *int { return &c.modelBreaker })},
 	{key: "heal.unconfined", initial: "false", help: "let the agent work where nothing confines it", set: setBool(func(c *config) *bool { return &c.healUnconfined })},
 	{key: "heal.max_model_runs", initial: "4", help: "runs that may use the model at once", set: setInt(1, 64, func(c *config) *int { return &c.maxModelRuns })},
+	{key: "heal.incident_size", initial: "3", help: "as many sandboxes that crash alike are one incident: one is healed first", set: setInt(2, 1_000_000, func(c *config) *int { return &c.incidentSize })},
 	{key: "pool.max_sandboxes", env: []string{"SBX_MAX_SANDBOXES"}, initial: "1000", help: "capacity, live and cold", set: setInt(1, 1_000_000, func(c *config) *int { return &c.maxSandboxes })},
 	{key: "isolation.mode", env: []string{"SBX_ISOLATION"}, initial: "auto", help: "auto, bubblewrap, landlock or none", set: setOneOf([]string{"auto", "bubblewrap", "landlock", "none"}, func(c *config) *string { return &c.isolation })},
 	{key: "isolation.require", env: []string{"SBX_ISOLATION_REQUIRE"}, initial: "none", help: "refuse to run with a weaker one: bubblewrap, landlock or none", set: setOneOf([]string{"bubblewrap", "landlock", "none"}, func(c *config) *string { return &c.require })},
