@@ -40,8 +40,8 @@ func (p *fakePipe) Read(b []byte) (int, error) {
 		o, wake := &p.p.out, p.f.wake
 		n := copy(b, o.data[min(p.after, len(o.data)):])
 		ended := o.ended
-		p.f.mu.Unlock()
 		p.after += n
+		p.f.mu.Unlock()
 		switch {
 		case n > 0:
 			return n, nil

@@ -155,7 +155,11 @@ func (t *fakeTerminal) Resize(size engine.TermSize) error {
 	return nil
 }
 
-func (t *fakeTerminal) Position() engine.LogPosition { return engine.LogPosition(t.after) }
+func (t *fakeTerminal) Position() engine.LogPosition {
+	t.f.mu.Lock()
+	defer t.f.mu.Unlock()
+	return engine.LogPosition(t.after)
+}
 
 func (t *fakeTerminal) Close() error {
 	err := t.fakePipe.Close()

@@ -13,6 +13,7 @@
 //	<dir>/<process>/out-00000000000000000000.idx   (offset, unix ms) pairs
 //	<dir>/<process>/out-00000000000008388608.log   …
 //	<dir>/<process>/out.end                        no more will be written
+//	<dir>/<process>/fine                           times are to the millisecond
 //
 // The one rule: bytes are appended, segments are dropped whole, and nothing is
 // ever rewritten. That is what lets readers, in this process and in others, go

@@ -6,10 +6,36 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
+	"path/filepath"
 	"time"
 
 	"sbx/engine"
 )
+
+// Fine has everything that a process writes stamped to the millisecond, for
+// [Store.Moments], by whoever writes it; else that is known to about a second.
+// It is for before the process starts.
+func (s *Store) Fine(id engine.ProcessID) error {
+	dir, err := s.path(id, engine.Stdout)
+	if err != nil {
+		return err
+	}
+	if err = os.MkdirAll(dir, 0o700); err == nil {
+		err = os.WriteFile(finePath(dir), nil, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("time the log of %s: %w", id, err)
+	}
+	return nil
+}
+
+func finePath(dir string) string { return filepath.Join(dir, "fine") }
+
+func fine(dir string) bool {
+	_, err := os.Lstat(finePath(dir))
+	return err == nil
+}
 
 // Moment is what arrived at one time, as far as that is known. Data is valid
 // until the next one is asked for.

@@ -79,6 +79,7 @@ func (s *stream) open() error {
 		bases = []int64{0}
 	}
 	s.bases = bases
+	s.index.fine = fine(s.dir)
 	return s.openSegment(bases[len(bases)-1])
 }
 
@@ -287,14 +288,6 @@ func (s *stream) leave() {
 
 // Write appends p as it is.
 func (w *Writer) Write(p []byte) (int, error) { return w.stream.write(p) }
-
-// Fine gives what is written from now on its time to the millisecond, for
-// [Store.Moments]; else that is known to about a second.
-func (w *Writer) Fine() {
-	w.stream.mu.Lock()
-	defer w.stream.mu.Unlock()
-	w.stream.index.fine = true
-}
 
 // Position is where the log ends now.
 func (w *Writer) Position() engine.LogPosition {

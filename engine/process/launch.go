@@ -228,6 +228,11 @@ func (a *actor) outputs() ([]*output, error) {
 	if !a.supervised && a.plan.cmd.Terminal == nil {
 		streams = append(streams, engine.Stderr)
 	}
+	if t := a.row.Terminal; t != nil && t.Recorded {
+		if err := a.s.Logs.Fine(a.id); err != nil {
+			return nil, err
+		}
+	}
 	var outs []*output
 	for _, st := range streams {
 		w, err := a.s.Logs.Writer(a.id, st, !a.supervised)
@@ -236,9 +241,6 @@ func (a *actor) outputs() ([]*output, error) {
 				o.Close() // empty
 			}
 			return nil, err
-		}
-		if t := a.row.Terminal; t != nil && t.Recorded {
-			w.Fine()
 		}
 		outs = append(outs, &output{Writer: w, closed: make(chan struct{})})
 	}
