@@ -38,6 +38,10 @@ func (c *cli) newEngine(ctx context.Context, log *slog.Logger) (*local.Engine, e
 	if err != nil {
 		return nil, err
 	}
+	keeper, err := newKeeper(cfg)
+	if err != nil {
+		return nil, err
+	}
 	drv, err := newDriver(ctx, cfg, log)
 	if err != nil {
 		return nil, err
@@ -52,6 +56,8 @@ func (c *cli) newEngine(ctx context.Context, log *slog.Logger) (*local.Engine, e
 		Unconfined:   cfg.healUnconfined,
 		Templates:    filepath.Join(configDir(c), "templates"),
 		MaxSandboxes: cfg.maxSandboxes,
+		MaxUpload:    cfg.maxUpload,
+		Keeper:       keeper,
 		Store:        store.Options{Sync: cfg.sync},
 		Process:      processPolicy(cfg),
 		Health:       healthPolicy(cfg),

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,7 +37,12 @@ type config struct {
 	listen       string
 	hosts        []string
 	theme        string
-	mouse        string
+
+	archiveDir, archiveURL       string
+	archiveAccess, archiveSecret string
+	archiveRebuildable           bool
+	maxUpload                    int64
+	mouse                        string
 
 	gatewayOn                     bool
 	gatewayListen                 string
@@ -94,7 +100,7 @@ var settings = append([]setting{
 	{key: "gateway.tokens_per_day", initial: "5000000", help: "tokens that each sandbox may use through the gateway on a day (UTC); 0: any", set: setInt(0, 1_000_000_000_000, func(c *config) *int { return &c.gatewayTokens })},
 	{key: "gateway.dollars_per_day", initial: "10", help: "dollars, likewise", set: setInt(0, 1_000_000, func(c *config) *int { return &c.gatewayDollars })},
 	{key: "theme", initial: "auto", help: "theme of the dashboard", set: setString(func(c *config) *string { return &c.theme })},
-}, budgetSettings()...)
+}, slices.Concat(budgetSettings(), archiveSettings)...)
 
 func settingOf(key string) (setting, bool) {
 	for _, s := range settings {
@@ -187,5 +193,5 @@ func (c *config) noModel() string {
 // secrets are the values that no log, event or transcript may hold: the
 // configured ones, and what of this process's environment sounds like one.
 func (c *config) secrets() []string {
-	return append(redact.Environ(os.Environ()), c.modelKey, c.modelToken, c.openaiKey)
+	return append(redact.Environ(os.Environ()), c.modelKey, c.modelToken, c.openaiKey, c.archiveAccess, c.archiveSecret)
 }
