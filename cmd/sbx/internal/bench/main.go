@@ -37,6 +37,10 @@ var pairs = []pair{
 	{"log, a write per line of 100 bytes", "./engine/logs", "BenchmarkLine/logs", "BenchmarkLine/plain", "the same writer into a plain file"},
 	{"state change + event, alone", "./store", "BenchmarkChangeAlone", "BenchmarkFloor", "a bare INSERT of a row, synced"},
 	{"state change + event, 8 writers, 8 readers", "./store", "BenchmarkChangeGrouped/writers=8", "BenchmarkFloor", "a bare INSERT of a row, synced"},
+	{"a probe beside a cpu hog", "./engine/driver/host", "BenchmarkNeighbour/cpu", "BenchmarkNeighbour/nobody", "the same probe alone; both sandboxes limited"},
+	{"a probe beside a fork bomb", "./engine/driver/host", "BenchmarkNeighbour/forks", "BenchmarkNeighbour/nobody", "the same probe alone; both sandboxes limited"},
+	{"a probe beside a memory hog", "./engine/driver/host", "BenchmarkNeighbour/memory", "BenchmarkNeighbour/nobody", "the same probe alone; both sandboxes limited"},
+	{"a probe beside a log flood", "./engine/driver/host", "BenchmarkNeighbour/output", "BenchmarkNeighbour/nobody", "the same probe alone; both sandboxes limited"},
 	{"frame of the fleet, 10,000 rows, one changes", "./tui", "BenchmarkFrameWithOneChangedRow/10000", "BenchmarkFloor", "an unchanged frame drawn; ≤ 2 ms"},
 	{"sbx ls of 200 sandboxes, whole process", "./cmd/sbx", "BenchmarkLs", "BenchmarkFloorCobra", "a bare cobra binary and a fetch"},
 }
