@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/charmbracelet/x/term"
-	"golang.org/x/sys/unix"
 
 	"sbx/engine"
 )
@@ -58,7 +57,7 @@ func (k *console) restore() {
 	if k.saved == nil {
 		return
 	}
-	_ = unix.IoctlSetInt(int(k.in.Fd()), unix.TCFLSH, unix.TCIFLUSH) // what can't be flushed is read
-	_ = term.Restore(k.in.Fd(), k.saved)                             // there is no other way to try
+	_ = flushInput(k.in)                 // what can't be flushed is read
+	_ = term.Restore(k.in.Fd(), k.saved) // there is no other way to try
 	k.saved = nil
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package shim starts what sandboxes run and stays with it: it forks children
 // from plain orders, reaps them by their pidfd, hands their output on, signals
 // them, and kills their whole trees.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package host is the driver for the machine that the engine runs on: a box is
 // a directory of the data directory, and processes that are kept in it.
 //

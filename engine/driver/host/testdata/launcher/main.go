@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command launcher is the launcher alone, for tests: a test binary, above all
 // one with the race detector in it, takes long to start.
 package main
