@@ -31,3 +31,9 @@ func (tx *Tx) pruneNotices() (int64, error) {
 	return tx.write(`DELETE FROM notices WHERE num IN (SELECT num FROM notices
 		WHERE open = 0 AND num <= (SELECT max(num) FROM notices) - ? ORDER BY num LIMIT ?)`, noticesKept, pruned)
 }
+
+// HasNotice reports whether a notice was written before.
+func (tx *Tx) HasNotice(id engine.NoticeID) (bool, error) {
+	var n int
+	return tx.one("SELECT 1 FROM notices WHERE id = ?", []any{string(id)}, &n)
+}

@@ -49,6 +49,7 @@ var rules = []rule{
 		"sbx/engine/...", "sbx/engine", "sbx/store",
 	}, nil, "wiring"},
 	{"sbx/engine/gateway", []string{"sbx/engine"}, nil, "a tool for others: its look-ups are func fields"},
+	{"sbx/engine/notify", []string{"sbx/engine"}, nil, "it sends, and knows no rows"},
 	{"sbx/engine/server", []string{"sbx/engine"}, []string{"github.com/gorilla/websocket"}, "serves any Engine, even a client"},
 	{"sbx/engine/enginetest", []string{"sbx/engine"}, []string{"github.com/google/go-cmp/cmp/...", "github.com/creack/pty"}, "what it means to be an Engine"},
 	{"sbx/client", []string{"sbx/engine"}, []string{"github.com/gorilla/websocket"}, "an SDK with no engine in it"},

@@ -21,6 +21,7 @@ import (
 	"sbx/engine/gateway"
 	"sbx/engine/healer"
 	"sbx/engine/local"
+	"sbx/engine/notify"
 	"sbx/engine/pool"
 	"sbx/engine/process"
 	"sbx/engine/redact"
@@ -67,9 +68,13 @@ func (c *cli) newEngine(ctx context.Context, log *slog.Logger) (*local.Engine, e
 		Heal:         healPolicy(cfg),
 		Pool:         pool.DefaultPolicy(),
 		Gateway:      gatewayConfig(cfg),
-		DropIdle:     dropIdle(model),
-		Redact:       redact.New(cfg.secrets()...).String,
-		Log:          log,
+		Notify: local.NotifyConfig{
+			Sender: notify.Sender{Webhook: cfg.notifyWebhook, Secret: cfg.notifySecret, Command: cfg.notifyCommand, Engine: hostName()},
+			On:     cfg.notifyOn, Scale: cfg.scale,
+		},
+		DropIdle: dropIdle(model),
+		Redact:   redact.New(cfg.secrets()...).String,
+		Log:      log,
 	})
 	if err != nil {
 		return nil, err // what had arrived has left again, the driver too
@@ -165,6 +170,15 @@ func healPolicy(cfg *config) healer.Policy {
 	}
 	p.IncidentSize = cfg.incidentSize
 	return p
+}
+
+// hostName is this host's name, for those who are told of trouble here.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "" // it is left out
+	}
+	return name
 }
 
 func gatewayConfig(cfg *config) local.GatewayConfig {

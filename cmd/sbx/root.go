@@ -57,8 +57,8 @@ Start with: sbx demo`,
 			newSpawnCmd(c), newAttachCmd(c), newKillCmd(c), newShellCmd(c), newRmCmd(c),
 		}},
 		{groupEngine, []*cobra.Command{newServeCmd(c), newDemoCmd(c), newConfigCmd(c), newThemeCmd(c), newDoctorCmd(c), newVersionCmd(c)}},
-		{groupChange, []*cobra.Command{newChatCmd(c), newKeyCmd(c)}},
 		{groupChange, []*cobra.Command{newFilesCmd(c), newCpCmd(c), newCheckpointCmd(c), newUndoCmd(c), newArchiveCmd(c)}},
+		{groupChange, []*cobra.Command{newChatCmd(c), newKeyCmd(c), newNotifyCmd(c)}},
 	} {
 		for _, cmd := range group.cmds {
 			cmd.GroupID = group.id

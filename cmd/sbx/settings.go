@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"sbx/engine"
 	"sbx/engine/redact"
 )
 
@@ -48,6 +49,9 @@ type config struct {
 	gatewayListen                 string
 	openaiURL, openaiKey          string
 	gatewayTokens, gatewayDollars int
+
+	notifyWebhook, notifySecret, notifyCommand string
+	notifyOn                                   []engine.NoticeKind
 
 	// from says where each setting's value came from.
 	from map[string]string
@@ -99,6 +103,10 @@ var settings = append([]setting{
 	{key: "gateway.openai_key", secret: true, help: "its key; without one it is not served", set: setString(func(c *config) *string { return &c.openaiKey })},
 	{key: "gateway.tokens_per_day", initial: "5000000", help: "tokens that each sandbox may use through the gateway on a day (UTC); 0: any", set: setInt(0, 1_000_000_000_000, func(c *config) *int { return &c.gatewayTokens })},
 	{key: "gateway.dollars_per_day", initial: "10", help: "dollars, likewise", set: setInt(0, 1_000_000, func(c *config) *int { return &c.gatewayDollars })},
+	{key: "notify.webhook", secret: true, help: "address that is told of broken, quarantine, budget and incident: a POST of JSON", set: setString(func(c *config) *string { return &c.notifyWebhook })},
+	{key: "notify.secret", secret: true, help: "signs what the webhook gets", set: setString(func(c *config) *string { return &c.notifySecret })},
+	{key: "notify.command", help: "shell command that is told likewise: JSON on its input, SBX_NOTICE_* in its environment", set: setString(func(c *config) *string { return &c.notifyCommand })},
+	{key: "notify.on", help: "the kinds that are told, with commas; empty: all", set: setKinds},
 	{key: "theme", initial: "auto", help: "theme of the dashboard", set: setString(func(c *config) *string { return &c.theme })},
 }, slices.Concat(budgetSettings(), archiveSettings)...)
 
@@ -172,6 +180,20 @@ func setScale(c *config, v string) error {
 	return nil
 }
 
+func setKinds(c *config, v string) error {
+	c.notifyOn = nil
+	for k := range strings.SplitSeq(v, ",") {
+		switch k := engine.NoticeKind(strings.TrimSpace(k)); k {
+		case "":
+		case engine.NoticeBroken, engine.NoticeQuarantine, engine.NoticeBudget, engine.NoticeIncident:
+			c.notifyOn = append(c.notifyOn, k)
+		default:
+			return fmt.Errorf("%q is none of broken, quarantine, budget, incident", k)
+		}
+	}
+	return nil
+}
+
 func setHosts(c *config, v string) error {
 	c.hosts = nil
 	for _, h := range strings.Split(v, ",") {
@@ -193,5 +215,5 @@ func (c *config) noModel() string {
 // secrets are the values that no log, event or transcript may hold: the
 // configured ones, and what of this process's environment sounds like one.
 func (c *config) secrets() []string {
-	return append(redact.Environ(os.Environ()), c.modelKey, c.modelToken, c.openaiKey, c.archiveAccess, c.archiveSecret)
+	return append(redact.Environ(os.Environ()), c.modelKey, c.modelToken, c.openaiKey, c.notifySecret, c.archiveAccess, c.archiveSecret)
 }

@@ -64,10 +64,3 @@ func answerApproval(by engine.Actor, b engine.AnswerApproval) effect {
 		return err
 	}
 }
-
-func testNotify() effect {
-	return func(*store.Tx, *engine.Receipt) error {
-		return engine.Errorf(engine.Unavailable, "nothing is set to be notified").
-			WithHint("set notify.webhook or notify.command in config.toml")
-	}
-}

@@ -32,6 +32,9 @@ func (e *Engine) Do(ctx context.Context, a engine.Action) (engine.Receipt, error
 	if err != nil {
 		return engine.Receipt{}, errors.Join(err, e.auditRefusal(ctx, a, err))
 	}
+	if r.Notice != "" {
+		e.notifier.poke() // its row is committed now, and no event tells of it
+	}
 	r.Position.Epoch, err = e.epoch(ctx)
 	return r, err
 }
@@ -128,7 +131,7 @@ func (e *Engine) prepareOutward(a engine.Action) (effect, error) {
 	case engine.RevokeKey:
 		return revokeKey(b), nil
 	case engine.TestNotify:
-		return testNotify(), nil
+		return e.testNotify(a.By), nil
 	}
 	return nil, engine.Errorf(engine.Invalid, "this engine does not know the action %T", a.Body).
 		WithHint("the engine is older than its client: upgrade it")

@@ -60,6 +60,8 @@ type Config struct {
 	Archives pool.Archives
 	// Gateway is where sandboxes reach model providers; its zero value is none.
 	Gateway GatewayConfig
+	// Notify is who is told of trouble; its zero value tells nobody.
+	Notify NotifyConfig
 	// DropIdle closes idle connections to the world after the host slept: they
 	// lead nowhere any more. nil: there are none to close.
 	DropIdle func()
@@ -84,6 +86,8 @@ type Engine struct {
 	gate      *gate // nil: no gateway
 	// keeper keeps the archives.
 	keeper *archive.Keeper
+	// notifier tells others of trouble; nil: nobody is told.
+	notifier *notifier
 
 	closing sync.Once
 	closed  error
@@ -167,6 +171,7 @@ func (e *Engine) startParts() {
 	e.start("pool", 5*time.Second, component{"pool", e.pool.Run})
 
 	e.start("archives", 2*time.Second, component{"archives", e.keeper.Run})
+	e.startNotify()
 	stall := e.stall()
 	hl := e.healer(stall)
 	e.start("healer", 5*time.Second, component{"healer", hl.Run})
