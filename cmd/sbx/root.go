@@ -58,7 +58,7 @@ Start with: sbx demo`,
 		}},
 		{groupEngine, []*cobra.Command{newServeCmd(c), newDemoCmd(c), newConfigCmd(c), newThemeCmd(c), newDoctorCmd(c), newVersionCmd(c)}},
 		{groupChange, []*cobra.Command{newFilesCmd(c), newCpCmd(c), newCheckpointCmd(c), newUndoCmd(c), newArchiveCmd(c)}},
-		{groupChange, []*cobra.Command{newChatCmd(c), newKeyCmd(c), newNotifyCmd(c)}},
+		{groupChange, []*cobra.Command{newChatCmd(c), newKeyCmd(c), newNotifyCmd(c), newBundleCmd(c)}},
 	} {
 		for _, cmd := range group.cmds {
 			cmd.GroupID = group.id

@@ -32,7 +32,11 @@ func newShowCmd(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.show(snap, sb)
+			keys, err := e.Keys(cmd.Context(), sb.ID)
+			if err != nil {
+				return err
+			}
+			return c.show(snap, sb, usedOf(keys))
 		},
 	}
 	addJSON(c, cmd)
@@ -46,12 +50,21 @@ type showJSON struct {
 	Signal    *engine.Signal   `json:"signal,omitempty"`
 	Run       *engine.HealRun  `json:"run,omitempty"`
 	Attempts  []engine.Attempt `json:"attempts,omitempty"`
+	Gateway   engine.KeyUse    `json:"gateway,omitzero"`
 }
 
-func (c *cli) show(snap *engine.Snapshot, sb engine.Sandbox) error {
+// usedOf is what was asked for through the gateway, with all keys together.
+func usedOf(keys []engine.Key) (use engine.KeyUse) {
+	for _, k := range keys {
+		use = use.Add(k.Use)
+	}
+	return use
+}
+
+func (c *cli) show(snap *engine.Snapshot, sb engine.Sandbox, use engine.KeyUse) error {
 	procs := snap.Of(sb.ID)
 	if c.json {
-		out := showJSON{Sandbox: sb, Processes: procs, Attempts: snap.Attempts[sb.ID]}
+		out := showJSON{Sandbox: sb, Processes: procs, Attempts: snap.Attempts[sb.ID], Gateway: use}
 		if sig, ok := snap.Signals[sb.ID]; ok {
 			out.Signal = &sig
 		}
@@ -60,7 +73,11 @@ func (c *cli) show(snap *engine.Snapshot, sb engine.Sandbox) error {
 		}
 		return c.printJSON(out)
 	}
-	if err := c.printTable(factsOf(sb)); err != nil {
+	facts := factsOf(sb)
+	if use.Requests+use.Refused > 0 {
+		facts = append(facts, []string{"gateway", fmt.Sprintf("%d requests, %d refused, %d tokens, $%.4f", use.Requests, use.Refused, use.Spent.Tokens(), use.Spent.Dollars)})
+	}
+	if err := c.printTable(facts); err != nil {
 		return err
 	}
 	if err := c.showProcesses(procs); err != nil {
