@@ -10,7 +10,8 @@ import (
 )
 
 func newHealCmd(c *cli) *cobra.Command {
-	var cancel, full bool
+	var cancel, full, diffs, resume bool
+	var note string
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "heal SANDBOX",
@@ -19,7 +20,7 @@ func newHealCmd(c *cli) *cobra.Command {
 
   0 healed, or healthy already   3 still broken   4 no such sandbox
   5 somebody else heals it       6 budget spent   124 timed out`,
-		Example: "  sbx heal api\n  sbx heal api --json\n  sbx heal --cancel api",
+		Example: "  sbx heal api\n  sbx heal api --json\n  sbx heal --resume api\n  sbx heal --cancel api",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -33,24 +34,40 @@ func newHealCmd(c *cli) *cobra.Command {
 					_, err := e.Do(ctx, engine.NewAction(engine.CancelHeal{Sandbox: sb.ID}))
 					return c.done(err, sb, "heal cancelled")
 				}
-				return c.heal(ctx, e, sb, story{full: full})
+				open := snapRunOpen(ctx, e, sb.ID)
+				if note != "" && open {
+					_, err := e.Do(ctx, engine.NewAction(engine.NoteHeal{Sandbox: sb.ID, Text: note}))
+					return c.done(err, sb, "the model is told with its next request")
+				}
+				body := engine.StartHeal{Sandbox: sb.ID, Resume: resume, Note: note}
+				return c.heal(ctx, e, sb, body, story{full: full, diffs: diffs})
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&cancel, "cancel", false, "abort the open heal run; what it changed is rolled back")
+	cmd.Flags().BoolVar(&resume, "resume", false, "give it back to the healer's loop as well: maintenance and quarantine end")
+	cmd.Flags().StringVar(&note, "note", "", "tell the model something; while it works, with its next request")
+	cmd.Flags().BoolVar(&diffs, "diffs", false, "unfold diffs")
 	cmd.Flags().BoolVar(&full, "full", false, "unfold results and diffs")
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "stop waiting after this long (the run goes on)")
 	addJSON(c, cmd)
 	return cmd
 }
 
+// snapRunOpen reports whether a sandbox is being healed; what can't be read is
+// told by what is asked next.
+func snapRunOpen(ctx context.Context, e engine.Engine, id engine.SandboxID) bool {
+	snap, err := e.Snapshot(ctx)
+	return err == nil && snap.Runs[id].ID != "" && snap.Runs[id].Open()
+}
+
 // heal opens a run and tells it to its end.
-func (c *cli) heal(ctx context.Context, e engine.Engine, sb engine.Sandbox, s story) error {
+func (c *cli) heal(ctx context.Context, e engine.Engine, sb engine.Sandbox, body engine.StartHeal, s story) error {
 	before, err := e.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := engine.Heal(ctx, e, sb.ID)
+	r, err := e.Do(ctx, engine.NewAction(body))
 	if err != nil {
 		return err
 	}

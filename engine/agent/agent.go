@@ -27,6 +27,9 @@ type Agent struct {
 	// Around wraps each call of a tool: it may look before and after, redact
 	// the text, and say what changed in the workspace. nil: nothing around.
 	Around func(ctx context.Context, c Call, do func() (string, error)) (text, diff string, err error)
+	// Hear is asked before each request for words that came meanwhile from
+	// whoever the work is for; they go into the conversation. nil: none come.
+	Hear func(ctx context.Context) (string, error)
 	// Waiting is told why the provider is waited for, and "" when it answers
 	// again. nil: nobody is told.
 	Waiting func(ctx context.Context, why string)

@@ -53,6 +53,9 @@ func (r *run) loop(ctx context.Context) (EndReason, error) {
 		if reason := r.over(); reason != "" {
 			return reason, nil
 		}
+		if err := r.hear(ctx); err != nil {
+			return "", err
+		}
 		turn, err := r.ask(ctx)
 		if err != nil {
 			return "", err
@@ -61,6 +64,18 @@ func (r *run) loop(ctx context.Context) (EndReason, error) {
 			return reason, err
 		}
 	}
+}
+
+// hear adds what came meanwhile to what the model is told next.
+func (r *run) hear(ctx context.Context) error {
+	if r.Hear == nil {
+		return nil
+	}
+	words, err := r.Hear(ctx)
+	if strings.TrimSpace(words) != "" && err == nil {
+		r.add(Message{Role: User, Text: words})
+	}
+	return err
 }
 
 // over is why nothing more may be spent, or "".

@@ -30,7 +30,7 @@ func judgeBy(now time.Time, p Policy, sb engine.Sandbox, runs []engine.HealRun, 
 	action, reason := admit(now, sb, runs, sig)
 	if action == engine.Repair && sig.Kind != engine.HandSignal {
 		action, reason = weigh()
-		if why := orElse(cancelled(sb, runs), flapping(now, p, runs)); why != "" && action == engine.Repair {
+		if why := orElse(cancelled(sb, runs), flapping(now, p, sb.Resumed, runs)); why != "" && action == engine.Repair {
 			action, reason, quarantine = engine.Ignore, why, true
 		}
 	}
@@ -147,12 +147,13 @@ func cancelled(sb engine.Sandbox, runs []engine.HealRun) string {
 // flapping says why a sandbox must not be healed again by the loop; "" if it
 // may. What counts is in the rows, so a restart of the engine forgets nothing.
 // A run that an engine's end cut is done anew and counts only then; but three
-// of those in the window may be what ended the engine.
-func flapping(now time.Time, p Policy, runs []engine.HealRun) string {
+// of those in the window may be what ended the engine. What was before somebody
+// gave the sandbox back is forgiven: else it would be given up at once.
+func flapping(now time.Time, p Policy, resumed time.Time, runs []engine.HealRun) string {
 	p = p.filled()
 	healed, cut := 0, 0
 	for _, r := range runs {
-		if now.Sub(r.Started) >= p.FlapWindow || r.Open() {
+		if now.Sub(r.Started) >= p.FlapWindow || r.Open() || r.Started.Before(resumed) {
 			continue
 		}
 		switch r.Outcome {

@@ -101,6 +101,7 @@ func (h *heal) ask(ctx context.Context, tried []string) (told agent.End, acted b
 		return told, false, err
 	}
 	k := newKit(h)
+	h.heard = 0 // a new conversation knows nothing
 	a := agent.Agent{
 		Model: &meter{Model: h.Model, h: h},
 		Tools: k.tools(),
@@ -113,6 +114,7 @@ func (h *heal) ask(ctx context.Context, tried []string) (told agent.End, acted b
 		Record:  h.record,
 		Around:  k.around,
 		Waiting: h.waiting,
+		Hear:    h.hear,
 	}
 	told, err = a.Run(ctx, t)
 	h.acted = h.acted || k.acted

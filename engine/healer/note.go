@@ -1,6 +1,7 @@
 package healer
 
 import (
+	"context"
 	"strings"
 
 	"sbx/engine"
@@ -27,4 +28,25 @@ func Note(tx *store.Tx, id engine.SandboxID, by engine.Actor, text string, redac
 		n.Text = redact(text)
 	}
 	return tx.AddNote(n)
+}
+
+// hear is what operators have told the model since it was last asked: each note
+// once per conversation, so that a later attempt knows them too.
+func (h *heal) hear(ctx context.Context) (string, error) {
+	var list []engine.HealNote
+	err := h.Store.View(ctx, func(tx *store.Tx) (err error) {
+		list, err = tx.NotesOf(h.sb.ID, h.id)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	var words []string
+	for _, n := range list {
+		if n.ID > h.heard {
+			h.heard = n.ID
+			words = append(words, "A note from the operator: "+h.redact(n.Text))
+		}
+	}
+	return strings.Join(words, "\n\n"), nil
 }

@@ -93,10 +93,16 @@ func openRun(tx *store.Tx, sb engine.Sandbox, sig engine.Signal, v engine.Verdic
 		Cause: cause, By: by, State: engine.RunQueued, MaxAttempts: sb.Spec.Heal.Attempts, Started: tx.Now,
 	}
 	sb.Run = run.ID
+	if by.Kind != engine.ActorHealer {
+		sb.Resumed = tx.Now // what came before is forgiven
+	}
 	if err := tx.PutSandbox(&sb); err != nil {
 		return run, err
 	}
-	return run, tx.PutRun(run)
+	if err := tx.PutRun(run); err != nil {
+		return run, err
+	}
+	return run, tx.TakeNotes(sb.ID, run.ID)
 }
 
 // Cancel ends the open run of a sandbox. One that has begun is cut by whoever
@@ -123,6 +129,21 @@ func Cancel(tx *store.Tx, id engine.SandboxID, by engine.Actor) error {
 		return closeQueued(tx, run)
 	}
 	return tx.PutRun(run)
+}
+
+// Resume gives a sandbox back to the loop: maintenance ends, and its heals of
+// the last hour are forgiven.
+func Resume(tx *store.Tx, id engine.SandboxID) error {
+	sb, err := tx.Sandbox(id)
+	if err != nil {
+		return err
+	}
+	paused := sb.Maintenance.Active(tx.Now)
+	sb.Maintenance, sb.Resumed = engine.Maintenance{}, tx.Now
+	if err := tx.PutSandbox(&sb); err != nil || !paused {
+		return err
+	}
+	return Resumed(tx, id)
 }
 
 // TakeOver cuts the run that the loop has open for a sandbox, if there is one:

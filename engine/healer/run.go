@@ -32,6 +32,7 @@ type heal struct {
 	good  engine.Checkpoint
 
 	attempt engine.Attempt
+	heard   int64 // the last note that this conversation has
 	// attempts of a model that were begun, the time that they took, and until
 	// when that was counted.
 	attempts int

@@ -58,6 +58,9 @@ func (e *Engine) healer(stall *detect.Stall) *healer.Healer {
 func (e *Engine) startHeal(by engine.Actor, b engine.StartHeal) effect {
 	return func(tx *store.Tx, r *engine.Receipt) error {
 		r.Sandbox = b.Sandbox
+		if b.Plan {
+			return engine.Errorf(engine.Invalid, "this engine makes no plans yet").WithHint("sbx heal heals; sbx undo takes back what it changed")
+		}
 		sb, err := tx.Sandbox(b.Sandbox)
 		if err != nil {
 			return err
@@ -66,8 +69,20 @@ func (e *Engine) startHeal(by engine.Actor, b engine.StartHeal) effect {
 			return engine.Errorf(engine.Conflict, "%s is %s: there is nothing to heal", sb.Name, sb.State).
 				WithHint("start it: sbx start %s", sb.Name)
 		}
+		if b.Resume {
+			if err := healer.Resume(tx, b.Sandbox); err != nil {
+				return err
+			}
+		}
 		run, note, err := healer.Open(tx, e.cfg.Heal, b.Sandbox, by)
 		r.Run, r.Note = run.ID, note
+		if b.Resume && note != "" {
+			r.Note = sb.Name + " is healthy, and the healer's again"
+		}
+		if err != nil || b.Note == "" {
+			return err
+		}
+		_, err = healer.Note(tx, b.Sandbox, by, b.Note, e.cfg.Redact)
 		return err
 	}
 }

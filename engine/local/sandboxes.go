@@ -68,6 +68,7 @@ func startSandbox(b engine.StartSandbox) effect {
 			r.Note = "already up"
 			return nil
 		}
+		sb.Resumed = tx.Now // whoever starts it wants it healed, too
 		return wantUp(tx, sb)
 	}
 }
@@ -257,6 +258,12 @@ func restartApp(b engine.RestartApp) effect {
 		}
 		if name != engine.AppName {
 			return nil
+		}
+		if sb.Health == engine.Broken {
+			sb.Resumed = tx.Now
+			if err := tx.PutSandbox(&sb); err != nil {
+				return err
+			}
 		}
 		return restarted(tx, sb)
 	}
