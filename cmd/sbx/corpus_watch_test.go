@@ -19,7 +19,17 @@ func (w *world) breakAndWatch(f fault) {
 	// The first start may have no dependencies yet: the healer installs them.
 	source := w.workspace(from)
 	var sb sandboxJSON
-	w.read(&sb, "create", "--from", source, "--name", w.app)
+	if r := w.run("create", "--from", source, "--name", w.app); r.code != 0 {
+		w.t.Fatalf("before it is broken: exit %d\n%s%s\n%s", r.code, r.out, r.err, w.run("logs", "--healer", w.app, "--full").out)
+	}
+	var shown showJSON
+	w.read(&shown, "show", w.app)
+	sb.Sandbox = shown.Sandbox
+	for _, p := range shown.Processes {
+		if p.Name == engine.AppName {
+			sb.Port = p.Port
+		}
+	}
 	if sb.Health != engine.Ready {
 		w.t.Fatalf("before it is broken, it is %s: %s", sb.Health, sb.Reason)
 	}
