@@ -43,7 +43,7 @@ func (c *cli) demo(ctx context.Context, plain bool) (err error) {
 	defer os.RemoveAll(dir)
 	c.cfg.home = dir
 	c.cfg.scale *= demoScale
-	e, err := c.newEngine(ctx, c.quietLog())
+	e, err := c.newEngine(ctx, c.quietLog(), stopsIts)
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,17 @@ import (
 	"sbx/store"
 )
 
+// stay is what becomes of an engine's processes when it ends.
+type stay bool
+
+const (
+	stopsIts  stay = false // what it started is stopped
+	leavesIts stay = true  // they go on, for the next engine
+)
+
 // newEngine makes the engine of the data directory, with everything that the
 // settings say.
-func (c *cli) newEngine(ctx context.Context, log *slog.Logger) (*local.Engine, error) {
+func (c *cli) newEngine(ctx context.Context, log *slog.Logger, stay stay) (*local.Engine, error) {
 	cfg := c.cfg
 	if err := makeHome(cfg.home); err != nil {
 		return nil, err
@@ -74,6 +82,7 @@ func (c *cli) newEngine(ctx context.Context, log *slog.Logger) (*local.Engine, e
 		},
 		DropIdle: dropIdle(model),
 		Redact:   redact.New(cfg.secrets()...).String,
+		Leave:    bool(stay),
 		Log:      log,
 	})
 	if err != nil {
@@ -113,7 +122,10 @@ func newDriver(ctx context.Context, cfg *config, log *slog.Logger) (*host.Host, 
 		Protect:   true,
 		AllowRoot: cfg.allowRoot,
 		PortRange: [2]int{cfg.portFrom, cfg.portTo},
-		Log:       log,
+		Shims: &host.Shims{
+			Args: []string{"shim"}, Logs: filepath.Join(cfg.home, "logs"), Per: cfg.shimSandboxes, Idle: cfg.shimIdle,
+		},
+		Log: log,
 	})
 	if err := h.Open(ctx); err != nil {
 		return nil, err

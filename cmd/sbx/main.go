@@ -12,8 +12,13 @@ import (
 	"syscall"
 
 	"sbx/engine/driver/host"
+	"sbx/engine/shim"
 	"sbx/engine/template/demoapp"
 )
+
+// A shim needs the main thread for itself, which can be had only now: by the
+// time that main runs, its goroutine may be elsewhere.
+var _ = shim.OnMainThread(os.Args)
 
 func main() {
 	os.Exit(run(os.Args))
@@ -26,6 +31,8 @@ func run(args []string) int {
 		switch args[1] {
 		case "confine":
 			return host.ConfineMain(args[2:])
+		case "shim":
+			return shim.Main(args[2:])
 		case "demo-app":
 			return demoapp.Command(args[2:])
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -89,7 +90,7 @@ func newWorld(t *testing.T, script *agenttest.Script, env ...string) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, home: filepath.Join(base, "data")}
-	w.env = append(cleanEnv(), "SBX_HOME="+w.home, "HOME="+base, "SBX_TIMINGS_SCALE=0.1", "SBX_SERVE_LISTEN=none")
+	w.env = append(cleanEnv(), "SBX_HOME="+w.home, "HOME="+base, "SBX_TIMINGS_SCALE=0.1", "SBX_SERVE_LISTEN=none", "SBX_SHIM_IDLE=5s")
 	first := 20400 + 100*((13*int64(os.Getpid())+worlds.Add(1))%96)
 	w.env = append(w.env, fmt.Sprint("SBX_PORTS_FROM=", first), fmt.Sprint("SBX_PORTS_TO=", first+99))
 	if script != nil {
@@ -102,6 +103,7 @@ func newWorld(t *testing.T, script *agenttest.Script, env ...string) *world {
 	w.env = append(w.env, env...)
 	t.Cleanup(func() {
 		w.stopEngine(syscall.SIGTERM)
+		w.endShims()
 		if t.Failed() {
 			if b, err := os.ReadFile(engineLog(w.home)); err == nil {
 				t.Logf("engine.log:\n%s", b)
@@ -197,6 +199,33 @@ func (w *world) stopEngine(sig syscall.Signal) {
 		return
 	}
 	w.eventually("the engine is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+}
+
+// shims are the processes that run what outlives this data directory's engine.
+func (w *world) shims() (pids []int) {
+	w.t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, file := range files {
+		cmdline, _ := os.ReadFile(file) // it may have ended meanwhile
+		if strings.Contains(string(cmdline), "\x00--dir\x00"+filepath.Join(w.home, "shims")+"/") {
+			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// endShims ends them with all that they run, when no engine is there to start
+// it again.
+func (w *world) endShims() {
+	w.t.Helper()
+	for _, pid := range w.shims() {
+		_ = syscall.Kill(pid, syscall.SIGTERM) // it may have ended by itself
+	}
+	w.eventually("the shims are gone", func() bool { return len(w.shims()) == 0 })
 }
 
 // eventually waits for something that only another process can make true.

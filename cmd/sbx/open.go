@@ -47,7 +47,7 @@ func (c *cli) open(ctx context.Context, n need) (engine.Engine, error) {
 	}
 	switch {
 	case c.embed || n == toEmbed:
-		return c.embedEngine(ctx)
+		return c.embedEngine(ctx, n)
 	case n == toLook:
 		return c.openToLook(ctx)
 	}
@@ -90,10 +90,11 @@ func (c *cli) openToLook(ctx context.Context) (engine.Engine, error) {
 	return local.Look(ctx, c.cfg.home, version, healPolicy(c.cfg))
 }
 
-// embedEngine runs the engine in this process. Losing the race for the data
+// embedEngine runs the engine in this process: a dashboard leaves its sandboxes
+// running, a command with --embed stops what it started. Losing the race for the data
 // directory means attaching to the winner.
-func (c *cli) embedEngine(ctx context.Context) (engine.Engine, error) {
-	e, err := c.newEngine(ctx, c.quietLog())
+func (c *cli) embedEngine(ctx context.Context, n need) (engine.Engine, error) {
+	e, err := c.newEngine(ctx, c.quietLog(), stay(n == toEmbed))
 	var owned *store.OwnedError
 	if errors.As(err, &owned) {
 		return c.dialOwner(ctx, owned)

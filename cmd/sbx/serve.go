@@ -62,7 +62,7 @@ func (c *cli) serve(ctx context.Context, f serveFlags) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(c.err, nil))
-	e, err := c.newEngine(ctx, log)
+	e, err := c.newEngine(ctx, log, leavesIts)
 	var owned *store.OwnedError
 	if errors.As(err, &owned) {
 		return engine.Errorf(engine.Conflict, "process %d owns %s", owned.PID, owned.Dir).

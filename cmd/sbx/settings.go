@@ -44,6 +44,9 @@ type config struct {
 	archiveRebuildable           bool
 	maxUpload                    int64
 	mouse                        string
+	// of the processes that run what outlives the engine
+	shimSandboxes int
+	shimIdle      time.Duration
 
 	gatewayOn                     bool
 	gatewayListen                 string
@@ -91,6 +94,8 @@ var settings = append([]setting{
 	{key: "isolation.require", env: []string{"SBX_ISOLATION_REQUIRE"}, initial: "none", help: "refuse to run with a weaker one: bubblewrap, landlock or none", set: setOneOf([]string{"bubblewrap", "landlock", "none"}, func(c *config) *string { return &c.require })},
 	{key: "isolation.allow_root", initial: "false", help: "run sandboxes as root where their workspace is root's", set: setBool(func(c *config) *bool { return &c.allowRoot })},
 	{key: "timings.scale", initial: "1", help: "multiplies every interval of the detectors and the healer", set: setScale},
+	{key: "shim.sandboxes", initial: "64", help: "how many sandboxes share one shim: what ends with it if it is killed", set: setInt(1, 1024, func(c *config) *int { return &c.shimSandboxes })},
+	{key: "shim.idle", initial: "1m", help: "a shim that runs nothing and hears of no engine ends after this", set: setDuration(100*time.Millisecond, 24*time.Hour, func(c *config) *time.Duration { return &c.shimIdle })},
 	{key: "ports.from", initial: "20000", help: "first port that is handed to apps", set: setInt(1, 65535, func(c *config) *int { return &c.portFrom })},
 	{key: "ports.to", initial: "29999", help: "last port that is handed to apps", set: setInt(1, 65535, func(c *config) *int { return &c.portTo })},
 	{key: "store.sync", initial: "full", help: "full survives a power cut, normal any crash of the engine", set: setOneOf([]string{"full", "normal"}, func(c *config) *string { return &c.sync })},

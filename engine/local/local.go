@@ -67,7 +67,10 @@ type Config struct {
 	DropIdle func()
 	// Redact hides every secret that the engine knows.
 	Redact func(string) string
-	Log    *slog.Logger
+	// Leave: what can outlive this engine does when it is closed; else only what
+	// another engine has started.
+	Leave bool
+	Log   *slog.Logger
 }
 
 // Engine is an engine in this process.
@@ -79,6 +82,8 @@ type Engine struct {
 	pool   *pool.Pool
 	about  engine.About
 	gauges gauges
+	// inherited are the processes that outlived the engine before this one.
+	inherited []engine.ProcessID
 	// changing: actions on the files of one sandbox take turns.
 	changing turns
 	// terminals are those with viewers.
@@ -158,7 +163,8 @@ func (e *Engine) arrive(ctx context.Context) error {
 func (e *Engine) startParts() {
 	e.procs = &process.Supervisor{
 		Store: e.store, Logs: e.logs, Box: e.cfg.Driver.Attach, Policy: e.cfg.Process, Log: e.cfg.Log,
-		Env: e.gate.env,
+		Env:       e.gate.env,
+		Inherited: e.inherited, Leave: e.cfg.Leave,
 	}
 	// After the processes: whoever watches one end sees it.
 	e.stages.push("terminals", 3*time.Second, e.terminals.close)
@@ -193,8 +199,9 @@ func (e *Engine) sayAbout() engine.About {
 	return about
 }
 
-// Close stops the engine: its processes too, which the next engine starts
-// again. Closing twice does nothing more.
+// Close stops the engine, and its processes: those that [Config.Leave] leaves
+// go on, and the next engine takes them up; the others it starts again. Closing
+// twice does nothing more.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)

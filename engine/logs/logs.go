@@ -49,6 +49,7 @@ type Store struct {
 	dir     string
 	options Options
 	watcher watcher
+	tails   tails
 	closed  chan struct{}
 
 	mu      sync.Mutex
@@ -124,17 +125,24 @@ func (s *Store) Bounds(id engine.ProcessID, st engine.Stream) (first, end engine
 	return engine.LogPosition(f), engine.LogPosition(e), nil
 }
 
-// LastLine is the last line that a process wrote to "out" while this Store was
-// open, without blank ones, at most 200 bytes of it: valid UTF-8, still
-// hostile. It comes from memory.
+// LastLine is the last line that a process wrote to "out", without blank ones,
+// at most 200 bytes of it: valid UTF-8, still hostile. Of a process that writes
+// through this Store it comes from memory, else from the end of its log, read
+// again when that has grown.
 func (s *Store) LastLine(id engine.ProcessID) string {
 	s.mu.Lock()
 	str := s.streams[key{id, engine.Stdout}]
 	s.mu.Unlock()
-	if str == nil {
+	if str != nil {
+		if line, here := str.lastLine(); here {
+			return line
+		}
+	}
+	dir, err := s.path(id, engine.Stdout)
+	if err != nil {
 		return ""
 	}
-	return str.lastLine()
+	return s.tails.lastLine(dir)
 }
 
 // Remove deletes all logs of a process. Its followers end; what is still
@@ -144,6 +152,7 @@ func (s *Store) Remove(id engine.ProcessID) error {
 	if err != nil {
 		return err
 	}
+	s.tails.forget(dir)
 	for _, str := range s.forget(id) {
 		str.remove()
 	}

@@ -210,10 +210,11 @@ func (s *stream) remove() {
 	s.wake()
 }
 
-func (s *stream) lastLine() string {
+// lastLine is the last line; false if nothing was written here.
+func (s *stream) lastLine() (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last.String()
+	return s.last.String(), s.written
 }
 
 func (s *stream) worthKeeping() bool {
@@ -244,18 +245,28 @@ type Writer struct {
 // gets its line end first, so that two starts never share one. Closing a final
 // writer marks the stream as ended.
 func (s *Store) Writer(id engine.ProcessID, st engine.Stream, final bool) (*Writer, error) {
+	return s.writer(id, st, final, true)
+}
+
+// Resume opens a stream to go on with what another program was writing to it:
+// a line that it hasn't ended is gone on with, too.
+func (s *Store) Resume(id engine.ProcessID, st engine.Stream, final bool) (*Writer, error) {
+	return s.writer(id, st, final, false)
+}
+
+func (s *Store) writer(id engine.ProcessID, st engine.Stream, final, anew bool) (*Writer, error) {
 	str, err := s.hold(id, st)
 	if err != nil {
 		return nil, err
 	}
-	if err := str.join(); err != nil {
+	if err := str.join(anew); err != nil {
 		s.release(str)
 		return nil, fmt.Errorf("open log of %s: %w", id, err)
 	}
 	return &Writer{store: s, stream: str, final: final}, nil
 }
 
-func (s *stream) join() error {
+func (s *stream) join(anew bool) error {
 	s.mu.Lock()
 	if s.removed {
 		s.mu.Unlock()
@@ -266,7 +277,7 @@ func (s *stream) join() error {
 		return err
 	}
 	s.writers++
-	cut := s.endsInLine()
+	cut := anew && s.endsInLine()
 	s.mu.Unlock()
 	s.wake() // followers need no other process's notice from now on
 	if cut {

@@ -39,6 +39,7 @@ type actor struct {
 
 	// The goroutine's own.
 	asked   time.Time // the last start that somebody asked for
+	left    bool      // it goes on without this engine
 	crashes int       // exits since then that nobody asked for
 	row     engine.Process
 	plan    launch
@@ -120,7 +121,7 @@ func (a *actor) leave() bool {
 // quit ends the actor because the engine leaves. What it was about to start
 // again is stopped, and still wanted.
 func (a *actor) quit(last context.Context) {
-	if a.supervised && !a.row.State.Over() {
+	if a.supervised && !a.row.State.Over() && !a.left {
 		a.commit(last, func(_ *store.Tx, p *engine.Process) error {
 			if !p.State.Over() {
 				p.State, p.Reason, p.PID = engine.ProcessStopped, Stopped, 0
@@ -136,16 +137,23 @@ func (a *actor) quit(last context.Context) {
 // live starts the process and stays with it until it has ended and nothing is
 // to be done about that at once.
 func (a *actor) live(ctx, last context.Context) {
-	l, ok := a.first(ctx, last)
+	l, ok := a.adopt(ctx)
+	if !ok {
+		l, ok = a.first(ctx, last)
+	}
 	for ok {
-		if l.err == nil && !a.running(last, l) {
+		if l.err == nil && !a.stands(l) && !a.running(last, l) {
 			return
 		}
 		exit, asked := a.await(ctx, last, l)
+		if a.left {
+			return
+		}
 		a.clear()
 		a.drain(l)
 		if asked || !a.supervised {
 			a.ended(last, exit)
+			l.forget()
 			return
 		}
 		l, ok = a.after(ctx, last, l, exit)
@@ -162,7 +170,10 @@ func (a *actor) await(ctx, last context.Context, l life) (exit engine.Exit, aske
 		exit, err := a.wait(ctx, l)
 		switch {
 		case err == nil:
-			return exit, false
+			return exit, l.lost()
+		case ctx.Err() != nil && a.leaves(l):
+			a.left = true
+			return exit, true
 		case ctx.Err() != nil:
 			return a.kill(last, l, min(a.grace(), a.s.policy.SpawnGrace)), true
 		case errors.Is(err, context.DeadlineExceeded):

@@ -32,6 +32,8 @@ type life struct {
 	started  time.Time
 	logStart engine.LogPosition
 	outputs  []*output
+	kept     driver.Kept // proc, if it outlives this engine
+	adopted  bool        // another engine started it
 	err      error
 }
 
@@ -197,6 +199,16 @@ func (a *actor) first(ctx, last context.Context) (l life, ok bool) {
 
 // launch starts the process once more.
 func (a *actor) launch(last context.Context) life {
+	if a.plan.box == nil { // it was taken up without
+		plan, err := a.prepare(last)
+		if err != nil {
+			return life{err: err, started: time.Now()}
+		}
+		a.plan = plan
+	}
+	if box, ok := a.plan.box.(driver.Keeper); ok {
+		return a.keep(last, box)
+	}
 	outs, err := a.outputs()
 	if err != nil {
 		a.endLogs()

@@ -18,6 +18,8 @@ type outlook struct {
 	up      bool // the sandbox has a box
 	renewed bool // it was wanted otherwise since it failed
 	resume  bool // it failed while the healer was at work, and the healer is done
+	// inherited: it lives, or has an end to be told, from before this engine
+	inherited bool
 }
 
 // next says what a row needs. It is pure.
@@ -26,6 +28,8 @@ type outlook struct {
 // mean nothing.
 func next(p engine.Process, o outlook) step {
 	switch {
+	case o.inherited && !p.State.Over():
+		return start
 	case p.Once():
 		return nextSpawned(p, o)
 	case p.Wanted == engine.WantStopped && p.State == engine.ProcessStopped:
@@ -58,5 +62,5 @@ func nextSpawned(p engine.Process, o outlook) step {
 func (s *Supervisor) outlook(p engine.Process, renewed bool) outlook {
 	c := s.sandboxes[p.Sandbox]
 	_, held := s.held[p.ID]
-	return outlook{up: c.up, renewed: renewed, resume: held && !c.healing}
+	return outlook{up: c.up, renewed: renewed, resume: held && !c.healing, inherited: s.inherited[p.ID]}
 }

@@ -159,6 +159,9 @@ func (a *actor) ended(last context.Context, exit engine.Exit) {
 		if exit.Killed && p.Wanted == engine.WantRunning {
 			p.Reason = Stopped
 		}
+		if exit.Killed && exit.Error != "" {
+			p.Reason = exit.Error
+		}
 		return nil
 	})
 	if err != nil && engine.AsCode(err) != engine.NotFound {

@@ -11,13 +11,17 @@ const Stopped = "the engine stopped"
 // Recover makes the rows true that an engine left which is gone with all its
 // processes. Supervised ones are stopped, those that had failed too: what is
 // wanted running begins anew. Commands have ended; their ids are returned, so
-// that the caller can end their logs.
-func Recover(tx *store.Tx) (ended []engine.ProcessID, err error) {
+// that the caller can end their logs. Those in kept live, or have an exit that
+// is still to be told: their rows stay as they are.
+func Recover(tx *store.Tx, kept map[engine.ProcessID]bool) (ended []engine.ProcessID, err error) {
 	live, err := tx.LiveProcesses()
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range live {
+		if kept[p.ID] {
+			continue
+		}
 		if p.Once() {
 			ended = append(ended, p.ID)
 		}

@@ -28,7 +28,12 @@ type Supervisor struct {
 	Store *store.Store
 	Logs  *logs.Store
 	// Box finds the box of a sandbox that was booted.
-	Box    func(ctx context.Context, id engine.SandboxID) (driver.Box, error)
+	Box func(ctx context.Context, id engine.SandboxID) (driver.Box, error)
+	// Inherited are the processes that boxes kept while no engine was there.
+	Inherited []engine.ProcessID
+	// Leave: processes that can outlive this engine do, also those that it
+	// started itself.
+	Leave  bool
 	Policy Policy
 	// Env is what a sandbox's processes get in their environment besides what
 	// the spec says, which counts before it; nil: nothing.
@@ -45,6 +50,8 @@ type Supervisor struct {
 	// held are failed processes that were not started again because the healer
 	// was at work.
 	held map[engine.ProcessID]engine.SandboxID
+	// inherited are those of Inherited that nobody has taken up yet.
+	inherited map[engine.ProcessID]bool
 }
 
 // condition is what of a sandbox matters to its processes.
@@ -63,8 +70,8 @@ func conditionOf(sb engine.Sandbox) condition {
 }
 
 // Run supervises until ctx ends. It then stops every process (TERM, grace,
-// KILL), records how they ended, and leaves what is wanted of them as it is,
-// so that the next engine starts them again.
+// KILL) but those that outlive it, records how they ended, and leaves what is
+// wanted of them as it is, so that the next engine starts them again.
 func (s *Supervisor) Run(ctx context.Context) error {
 	s.begin()
 	// Two contexts: ctx ends the watching and starting; last, some time later,
@@ -101,6 +108,10 @@ func (s *Supervisor) begin() {
 	s.actors = map[engine.ProcessID]*actor{}
 	s.sandboxes = map[engine.SandboxID]condition{}
 	s.held = map[engine.ProcessID]engine.SandboxID{}
+	s.inherited = map[engine.ProcessID]bool{}
+	for _, id := range s.Inherited {
+		s.inherited[id] = true
+	}
 }
 
 // watch looks at every row, and then at those that events speak of.

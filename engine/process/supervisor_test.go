@@ -352,7 +352,7 @@ func TestRecoverMakesThePredecessorsRowsTrue(t *testing.T) {
 		return err
 	})
 	w.update(func(tx *store.Tx) (err error) {
-		ended, err = process.Recover(tx)
+		ended, err = process.Recover(tx, nil)
 		return err
 	})
 	equal(t, "commands cut", len(ended), 2)

@@ -37,6 +37,7 @@ type Child struct {
 
 	mu     sync.Mutex
 	killed bool
+	end    *engine.Exit // as soon as it was reaped
 }
 
 // Hooks are called at the two ends of a child. Both may be nil.
@@ -85,16 +86,21 @@ func (c *Child) Wait(ctx context.Context) (engine.Exit, error) {
 
 // watch reaps the process and tells its exit as soon as what it wrote before
 // is handed over, whoever else may hold its output.
-func (c *Child) watch() {
-	ws, _, err := waitExit(c.exited, c.tree.Root.PID)
-	at := time.Now()
-	c.exited.Close()
+func (c *Child) watch(r *Runner) {
+	if c.exited != nil { // else it was reaped by the program before this one
+		ws, _, err := waitExit(c.exited, c.tree.Root.PID, &r.gate)
+		at := time.Now()
+		r.roots.drop(c.tree.Root.PID)
+		c.reaped(ws, at, err)
+		r.gate.RUnlock()
+		c.exited.Close()
+	}
 	var caught sync.WaitGroup
 	for _, pump := range c.pumps {
 		caught.Go(pump.finish)
 	}
 	caught.Wait()
-	c.settle(ws, at, err)
+	c.settle()
 	if c.alone && !c.tree.Inside {
 		ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 		_ = c.End(ctx) // what can't be killed now is a stray
@@ -117,15 +123,23 @@ func (c *Child) watch() {
 	close(c.gone)
 }
 
-func (c *Child) settle(ws syscall.WaitStatus, at time.Time, err error) {
+// reaped notes how it ended; that isn't told yet.
+func (c *Child) reaped(ws syscall.WaitStatus, at time.Time, err error) {
+	exit := exitOf(ws, err)
+	exit.At = at.UTC()
+	exit.Uptime = engine.Duration(at.Sub(c.started))
+	c.mu.Lock()
+	c.end = &exit
+	c.mu.Unlock()
+}
+
+func (c *Child) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.exit = exitOf(ws, err)
+	c.exit = *c.end
 	c.exit.Killed = c.killed
 	// Whether it was the process itself or one that it could not do without.
 	c.exit.OOM = !c.killed && c.exit.Code != 0 && c.oom != "" && OOMKills(c.oom) > 0
-	c.exit.At = at.UTC()
-	c.exit.Uptime = engine.Duration(at.Sub(c.started))
 }
 
 // cleanUp gives back what was set up. A tree that lives on after its main
@@ -233,3 +247,21 @@ func (c *Child) Kill(ctx context.Context, grace time.Duration) error {
 
 // Members are the living processes of its tree.
 func (c *Child) Members() []Stat { return c.tree.Members() }
+
+// drain waits until nobody holds its output any more; not for long: somebody
+// else may hold the pipe.
+func (c *Child) drain() {
+	timer := time.NewTimer(drainTime)
+	defer timer.Stop()
+	for _, p := range c.pumps {
+		select {
+		case <-p.ended:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// drainTime is how long the exit of a command waits for the end of its output,
+// so that its log is whole when the exit is told.
+const drainTime = 50 * time.Millisecond

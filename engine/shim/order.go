@@ -12,7 +12,8 @@ import (
 
 // Order is one child to be started, as plain data.
 type Order struct {
-	ID string `json:"id"` // the engine's name for it
+	ID  string `json:"id"`            // the engine's name for it
+	Box string `json:"box,omitempty"` // whose it is
 	// Mark is a variable of its environment, "NAME=value", that no other start
 	// has; its tree is found by it where there is no cgroup.
 	Mark string   `json:"mark,omitempty"`
@@ -42,8 +43,18 @@ type Order struct {
 	TTY *TTY `json:"tty,omitempty"`
 	// Split keeps stdout and stderr apart.
 	Split bool `json:"split,omitempty"`
+	// Log is where its output is kept; nil: with whoever starts it, in the same
+	// process.
+	Log *Log `json:"log,omitempty"`
 	// Alone: nothing of its tree may live on after its exit.
 	Alone bool `json:"alone,omitempty"`
+}
+
+// Log: a child's output goes to its streams of package logs, "out" and, if the
+// order splits them, "err".
+type Log struct {
+	// Final: it ends with the child.
+	Final bool `json:"final,omitempty"`
 }
 
 // User is a user and its group.

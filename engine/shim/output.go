@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,7 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }
 type pump struct {
 	r      *os.File
 	w      io.WriteCloser
+	gate   *sync.RWMutex
 	caught chan struct{} // closed when all that was written before finish was handed over
 	ended  chan struct{}
 
@@ -65,8 +67,8 @@ func newPipe(owner *User) (r, w *os.File, err error) {
 	return r, w, nil
 }
 
-func newPump(r *os.File, w io.WriteCloser) *pump {
-	return &pump{r: r, w: w, caught: make(chan struct{}), ended: make(chan struct{}), over: make(chan struct{})}
+func newPump(r *os.File, w io.WriteCloser, gate *sync.RWMutex) *pump {
+	return &pump{r: r, w: w, gate: gate, caught: make(chan struct{}), ended: make(chan struct{}), over: make(chan struct{})}
 }
 
 // run pumps until the end. It closes both sides.
@@ -91,38 +93,48 @@ func (p *pump) run() {
 
 // some waits for output and hands over what is there.
 func (p *pump) some() error {
+	n, err := p.take()
+	if err == nil {
+		p.slow(p.flood.took(time.Now(), n)) // not with the gate held
+	}
+	return err
+}
+
+func (p *pump) take() (int, error) {
 	rc, err := p.r.SyscallConn()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var buf *[]byte
 	var n int
 	var readErr error
 	err = rc.Read(func(fd uintptr) bool {
+		p.gate.RLock()
 		buf = buffers.Get().(*[]byte)
 		if n, readErr = readAgain(int(fd), *buf); readErr != unix.EAGAIN {
 			return true
 		}
+		p.gate.RUnlock()
 		buffers.Put(buf)
 		buf = nil
 		return false
 	})
 	if buf != nil {
+		defer p.gate.RUnlock()
 		defer buffers.Put(buf)
 	}
 	switch {
 	case err != nil:
-		return err
+		return 0, err
 	case readErr != nil:
-		return readErr
+		return 0, readErr
 	case n == 0:
-		return io.EOF
+		return 0, io.EOF
 	}
 	// A writer that fails loses the line, not the process: reading goes on, so
 	// that the sandbox never gets EPIPE.
 	p.w.Write((*buf)[:n])
-	p.slow(p.flood.took(time.Now(), n))
-	return nil
+	return n, nil
 }
 
 // slow makes the writer wait: its pipe is full meanwhile, and nobody else's.
@@ -169,6 +181,8 @@ func (p *pump) drain() {
 	if err != nil {
 		return
 	}
+	p.gate.RLock()
+	defer p.gate.RUnlock()
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	for range 64 {
@@ -178,6 +192,16 @@ func (p *pump) drain() {
 			return
 		}
 		p.w.Write((*buf)[:n])
+	}
+}
+
+// keep has the read end kept open for another program; -1: it has ended.
+func (p *pump) keep(keep func(syscall.Conn) int) int {
+	select {
+	case <-p.ended:
+		return -1
+	default:
+		return keep(p.r)
 	}
 }
 

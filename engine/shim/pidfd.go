@@ -4,6 +4,7 @@ package shim
 
 import (
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -17,8 +18,8 @@ func exitFile(pidfd int) *os.File {
 }
 
 // waitExit parks until the child has exited, then reaps it. Until it is reaped
-// its pid can't be anyone else's.
-func waitExit(f *os.File, pid int) (syscall.WaitStatus, syscall.Rusage, error) {
+// its pid can't be anyone else's. On return gate is held for reading.
+func waitExit(f *os.File, pid int, gate *sync.RWMutex) (syscall.WaitStatus, syscall.Rusage, error) {
 	var (
 		ws     syscall.WaitStatus
 		usage  syscall.Rusage
@@ -27,16 +28,26 @@ func waitExit(f *os.File, pid int) (syscall.WaitStatus, syscall.Rusage, error) {
 	)
 	rc, err := f.SyscallConn()
 	if err != nil {
+		gate.RLock()
 		return ws, usage, err
 	}
+	held := false
 	err = rc.Read(func(uintptr) bool {
+		gate.RLock()
 		for {
 			reaped, failed = syscall.Wait4(pid, &ws, syscall.WNOHANG, &usage)
-			if failed != syscall.EINTR {
-				return failed != nil || reaped == pid
+			if failed == syscall.EINTR {
+				continue
 			}
+			if held = failed != nil || reaped == pid; !held {
+				gate.RUnlock()
+			}
+			return held
 		}
 	})
+	if !held {
+		gate.RLock()
+	}
 	if err == nil {
 		err = failed
 	}

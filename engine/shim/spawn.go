@@ -27,6 +27,7 @@ type spawnRequest struct {
 	argv   []string
 	attr   *syscall.ProcAttr
 	visits []Visit
+	call   func() // instead of all that: something else to be done on the thread
 	reply  chan spawnReply
 }
 
@@ -37,7 +38,7 @@ type spawnReply struct {
 
 // startSpawner starts the thread. prepare changes it for good; nil: nothing.
 func startSpawner(prepare func() error) (*spawner, error) {
-	s := &spawner{requests: make(chan spawnRequest), ended: make(chan struct{})}
+	s := newSpawner()
 	prepared := make(chan error)
 	go s.loop(prepare, prepared)
 	return s, <-prepared
@@ -57,9 +58,35 @@ func (s *spawner) loop(prepare func() error, prepared chan<- error) {
 	if prepared <- err; err != nil {
 		return
 	}
+	s.serve()
+}
+
+func (s *spawner) serve() {
 	for r := range s.requests {
+		if r.call != nil {
+			r.call()
+			r.reply <- spawnReply{}
+			continue
+		}
 		r.reply <- s.fork(r)
 	}
+}
+
+// here makes the calling goroutine, which holds its thread, the spawner's.
+func (s *spawner) here() {
+	defer close(s.ended)
+	s.serve()
+}
+
+func newSpawner() *spawner {
+	return &spawner{requests: make(chan spawnRequest), ended: make(chan struct{})}
+}
+
+// on runs fn on the spawner's thread.
+func (s *spawner) on(fn func()) {
+	r := spawnRequest{call: fn, reply: make(chan spawnReply, 1)}
+	s.requests <- r
+	<-r.reply
 }
 
 // fork forks from the groups that the child is to be born in.
@@ -103,7 +130,7 @@ func shed() error {
 // spawn starts a process. It waits without its caller's context: a process
 // that was forked must not be lost.
 func (s *spawner) spawn(path string, argv []string, attr *syscall.ProcAttr, visits []Visit) (int, error) {
-	r := spawnRequest{path, argv, attr, visits, make(chan spawnReply, 1)}
+	r := spawnRequest{path: path, argv: argv, attr: attr, visits: visits, reply: make(chan spawnReply, 1)}
 	s.requests <- r
 	reply := <-r.reply
 	return reply.pid, Shortage(reply.err)

@@ -26,6 +26,14 @@ type Runner struct {
 	spawner *spawner
 	shedder *spawner       // of children that are born as another user; nil: none can be
 	work    sync.WaitGroup // the goroutines of children
+	roots   roots
+	// outlives: this process becomes another program in the end, with the thread
+	// of its spawner but not with that of its shedder, whose children must live.
+	outlives bool
+	// gate is held for reading from taking something out of the kernel until it
+	// is where it belongs: a byte of output, an exit. Whoever holds it for
+	// writing can be sure that nothing is on its way.
+	gate sync.RWMutex
 }
 
 // OpenRunner starts the thread that children are started from. exe is what
@@ -162,7 +170,10 @@ func (s *starting) spawn() error {
 	pidfd := -1
 	attr := &syscall.ProcAttr{
 		Dir: o.Dir, Env: o.Env, Files: s.files(),
-		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: c.tty, Ctty: 0, PidFD: &pidfd, Pdeathsig: syscall.SIGKILL},
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: c.tty, Ctty: 0, PidFD: &pidfd},
+	}
+	if o.User == nil || !s.runner.outlives {
+		attr.Sys.Pdeathsig = syscall.SIGKILL
 	}
 	if c.tree.Cgroup != "" {
 		fd, err := c.tree.Cgroup.open()
@@ -179,7 +190,12 @@ func (s *starting) spawn() error {
 		}
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(o.User.UID), Gid: uint32(o.User.GID)}
 	}
+	s.runner.roots.forking.RLock()
 	pid, err := by.spawn(o.Argv[0], o.Argv, attr, o.Visits)
+	if err == nil {
+		s.runner.roots.add(pid)
+	}
+	s.runner.roots.forking.RUnlock()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", o.Argv[0], err)
 	}
@@ -255,12 +271,12 @@ func (s *starting) pump(out, errs io.WriteCloser) {
 		s.status.Close()
 	}
 	for i, w := range []io.WriteCloser{out, errs}[:len(s.ours)] {
-		c.pumps = append(c.pumps, newPump(s.ours[i], w))
+		c.pumps = append(c.pumps, newPump(s.ours[i], w, &s.runner.gate))
 	}
 	for _, pump := range c.pumps {
 		work.Go(pump.run)
 	}
-	work.Go(c.watch)
+	work.Go(func() { c.watch(s.runner) })
 }
 
 // undo gives everything back, the child included.
@@ -270,7 +286,9 @@ func (s *starting) undo() {
 		ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 		defer cancel()
 		SignalOne(c.tree.Root, unix.SIGKILL)
-		_, _, _ = waitExit(c.exited, c.tree.Root.PID)
+		defer s.runner.roots.drop(c.tree.Root.PID)
+		_, _, _ = waitExit(c.exited, c.tree.Root.PID, &s.runner.gate)
+		s.runner.gate.RUnlock()
 		if c.tree.Cgroup != "" {
 			_ = c.tree.Cgroup.Kill(ctx) // what is left is a stray
 		}

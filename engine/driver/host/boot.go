@@ -235,7 +235,7 @@ func (h *Host) Attach(_ context.Context, id engine.SandboxID) (driver.Box, error
 	defer h.mu.Unlock()
 	if b := h.boxes[id]; b != nil {
 		if _, err := os.Lstat(b.workspace); !errors.Is(err, fs.ErrNotExist) || len(b.live()) > 0 {
-			return b, nil
+			return h.outward(b), nil
 		}
 		delete(h.boxes, id) // what it knows of itself isn't so any more
 	}
@@ -256,10 +256,19 @@ func (h *Host) Attach(_ context.Context, id engine.SandboxID) (driver.Box, error
 	b := &box{
 		host: h, id: id, dir: h.boxDir(id), workspace: r.Workspace, adopted: r.Adopted,
 		uid: r.UID, gid: r.GID, spec: r.Spec, bounds: r.Spec.Limits, procs: map[engine.ProcessID]*proc{}, ending: map[*proc]bool{}, masks: map[string]*mask{},
+		kept: map[engine.ProcessID]*proc{},
 	}
 	b.dropOldMasks()
 	h.boxes[id] = b
-	return b, nil
+	return h.outward(b), nil
+}
+
+// outward is a box as others see it: one that keeps, where there are shims.
+func (h *Host) outward(b *box) driver.Box {
+	if h.cfg.Shims != nil {
+		return shimBox{b}
+	}
+	return b
 }
 
 func (h *Host) forget(b *box) {

@@ -30,6 +30,7 @@ type box struct {
 
 	mu     sync.Mutex
 	procs  map[engine.ProcessID]*proc // those that have not exited
+	kept   map[engine.ProcessID]*proc // those of shims, until their exit was forgotten
 	ending map[*proc]bool             // exited; what was set up is being given back
 	masks  map[string]*mask           // stand-ins for protected paths that are missing
 	sample sample
@@ -140,13 +141,22 @@ func (b *box) leaving() []*proc {
 
 // killAll kills what this Host started in the box, and waits until all that
 // was set up for it has been given back.
-func (b *box) killAll(ctx context.Context) error {
+func (b *box) killAll(ctx context.Context) error { return b.kill(ctx, b.live()) }
+
+// killOurs kills what this process started itself, but for what shims did.
+func (b *box) killOurs(ctx context.Context) error {
+	return b.kill(ctx, slices.DeleteFunc(b.live(), (*proc).isKept))
+}
+
+func (b *box) kill(ctx context.Context, live []*proc) error {
 	var errs []error
-	live := b.live()
 	for _, p := range live {
 		errs = append(errs, p.Kill(ctx, 0))
 	}
 	for _, p := range append(live, b.leaving()...) {
+		if p.isKept() {
+			continue // its shim sees to that
+		}
 		select {
 		case <-p.gone:
 		case <-ctx.Done():
@@ -166,6 +176,7 @@ func (b *box) Destroy(ctx context.Context) error {
 	}
 	b.dropMasks()
 	b.host.forget(b)
+	b.host.releaseShim(b.id)
 	if b.host.cgroups != nil {
 		b.host.cgroups.removeBox(b.id)
 	}

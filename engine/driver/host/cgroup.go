@@ -160,11 +160,13 @@ func (c *cgroups) removeBox(box engine.SandboxID) {
 // close removes the root if nothing is in it.
 func (c *cgroups) close() { _ = shim.RemoveCgroups(c.root) }
 
-// forgetOlder forgets the roots of earlier engines; nothing is left in them.
+// forgetOlder forgets the roots of earlier engines that nothing is left in. What
+// shims still run there is found there.
 func (c *cgroups) forgetOlder() {
-	for _, root := range c.older {
-		_ = shim.RemoveCgroups(root)
-	}
-	c.older = nil
-	_ = os.WriteFile(c.note, []byte(c.root+"\n"), 0o600) // as in remember
+	c.older = slices.DeleteFunc(c.older, func(root string) bool {
+		err := shim.RemoveCgroups(root)
+		return err == nil || errors.Is(err, os.ErrNotExist)
+	})
+	roots := append(slices.Clone(c.older), c.root)
+	_ = os.WriteFile(c.note, []byte(strings.Join(roots, "\n")+"\n"), 0o600) // as in remember
 }

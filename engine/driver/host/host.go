@@ -45,7 +45,9 @@ type Config struct {
 	// Protect spares this process when the host's memory runs out, where that is
 	// allowed; sandboxes are not spared.
 	Protect bool
-	Log     *slog.Logger
+	// Shims run what is to outlive the engine; nil: nothing does.
+	Shims *Shims
+	Log   *slog.Logger
 }
 
 // Host is the driver for this machine: a box is a directory and the processes
@@ -63,6 +65,7 @@ type Host struct {
 	cgroups *cgroups // nil: none here
 	limits  *limit.Limiter
 	procs   procTable
+	kept    keeping
 
 	mu    sync.Mutex
 	boxes map[engine.SandboxID]*box
@@ -85,7 +88,10 @@ func New(cfg Config) *Host {
 	if cfg.PortRange == [2]int{} {
 		cfg.PortRange = [2]int{20000, 29999}
 	}
-	return &Host{cfg: cfg, root: os.Geteuid() == 0, boxes: map[engine.SandboxID]*box{}, port: cfg.PortRange[0]}
+	return &Host{
+		cfg: cfg, root: os.Geteuid() == 0, boxes: map[engine.SandboxID]*box{}, port: cfg.PortRange[0],
+		kept: keeping{shims: map[string]*shim.Client{}, of: map[engine.SandboxID]*shim.Client{}},
+	}
 }
 
 // Open finds out what this machine offers, chooses the confinement, and starts
@@ -184,8 +190,8 @@ func (h *Host) boxesDir() string { return filepath.Join(h.cfg.Dir, "boxes") }
 // Isolation is the confinement in force.
 func (h *Host) Isolation() engine.Isolation { return h.iso }
 
-// Close kills what still runs, waits for it, and ends the starting thread.
-// Closing again does nothing.
+// Close kills what still runs but in shims, waits for it, and ends the starting
+// thread. Closing again does nothing.
 func (h *Host) Close() error {
 	if h.runner == nil {
 		return nil
@@ -193,10 +199,11 @@ func (h *Host) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	for _, b := range h.open() {
-		if err := b.killAll(ctx); err != nil {
+		if err := b.killOurs(ctx); err != nil {
 			h.cfg.Log.Warn("close the driver", "sandbox", b.id, "err", err)
 		}
 	}
+	h.leaveShims()
 	h.runner.Close()
 	h.runner = nil
 	if h.cgroups != nil {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"time"
 
 	"sbx/engine"
 	"sbx/engine/driver"
@@ -26,7 +27,16 @@ type Config struct {
 	PortRange [2]int
 	NoCgroups bool
 	Protect   bool
+	Shims     *Shims
 	Log       *slog.Logger
+}
+
+// Shims are the processes that run what is to outlive the engine.
+type Shims struct {
+	Args []string
+	Logs string
+	Per  int
+	Idle time.Duration
 }
 
 // Host is the driver that this system has none of.

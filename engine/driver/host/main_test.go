@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"sbx/engine/driver/host"
+	"sbx/engine/shim"
 )
 
 // launcherEnv names the launcher to the copies of this binary that tests run.
@@ -20,6 +21,8 @@ const launcherEnv = "SBX_TEST_LAUNCHER"
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
+		case "shim":
+			os.Exit(shim.Main(os.Args[2:]))
 		case "confine":
 			os.Exit(host.ConfineMain(os.Args[2:]))
 		case "engine":

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -29,12 +30,27 @@ type proc struct {
 	cg      shim.Cgroup   // "": none
 	place   *limit.Place  // where its limits are; nil: not placed
 	release func()        // takes away what was set up for it; may be called again
-	child   *shim.Child   // nil until it runs; guarded by box.mu until then
+	child   child         // nil until it runs; guarded by box.mu until then
 	begun   chan struct{} // closed when it runs, or never will
 	gone    chan struct{}
 }
 
 var _ driver.Proc = (*proc)(nil)
+
+// child is a started process, of ours or of a shim.
+type child interface {
+	PID() int
+	Tree() shim.Tree
+	Members() []shim.Stat
+	Input() io.WriteCloser
+	Done() <-chan struct{}
+	Wait(ctx context.Context) (engine.Exit, error)
+	Signal(ctx context.Context, name string) error
+	Kill(ctx context.Context, grace time.Duration) error
+	Resize(ctx context.Context, size shim.TTY) error
+	End(ctx context.Context) error
+	AwaitEmpty()
+}
 
 // PID is the process's id on this host.
 func (p *proc) PID() int { return p.child.PID() }
@@ -70,9 +86,22 @@ func (p *proc) Resize(ctx context.Context, size engine.TermSize) error {
 	return p.child.Resize(ctx, shim.TTY(size))
 }
 
-// start launches a process and returns when its program runs. On an error out
-// and errs are left open.
+// start launches a process and returns when its program runs. It ends with the
+// engine. On an error out and errs are left open.
 func (b *box) start(ctx context.Context, id engine.ProcessID, l launch, stdin bool, out, errs io.WriteCloser) (*proc, error) {
+	return b.launch(id, l, func(p *proc, o shim.Order) (child, error) {
+		o.Stdin, o.Split = stdin, errs != nil
+		c, err := b.host.runner.Start(ctx, o, out, errs, p.hooks())
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}, os.Getpid())
+}
+
+// launch sets up what a process needs and has it started by parent, who is the
+// process of that pid.
+func (b *box) launch(id engine.ProcessID, l launch, start func(*proc, shim.Order) (child, error), parent int) (*proc, error) {
 	dir, err := b.checkDir(l.Dir)
 	if err != nil {
 		return nil, err
@@ -81,7 +110,12 @@ func (b *box) start(ctx context.Context, id engine.ProcessID, l launch, stdin bo
 	if err := b.admit(p); err != nil {
 		return nil, err
 	}
-	undo := func() {
+	o, err := p.order(l, dir, parent)
+	var c child
+	if err == nil {
+		c, err = start(p, o)
+	}
+	if err != nil {
 		p.placed()
 		b.exitOf(p)
 		if p.release != nil {
@@ -90,32 +124,36 @@ func (b *box) start(ctx context.Context, id engine.ProcessID, l launch, stdin bo
 		b.goneOf(p)
 		close(p.begun)
 		close(p.gone)
-	}
-	o, err := p.order(l, dir)
-	if err != nil {
-		undo()
-		return nil, err
-	}
-	o.Stdin, o.Split = stdin, errs != nil
-	child, err := b.host.runner.Start(ctx, o, out, errs, shim.Hooks{
-		Exited: func() { <-p.begun; p.exited() },
-		Gone:   func() { b.goneOf(p); close(p.gone) },
-	})
-	if err != nil {
-		undo()
 		return nil, err
 	}
 	b.mu.Lock()
-	p.child = child
+	p.child = c
 	b.mu.Unlock()
 	p.placed()
 	close(p.begun)
 	return p, nil
 }
 
+// hooks wait until its child is known: one may end before its start returns.
+func (p *proc) hooks() shim.Hooks {
+	return shim.Hooks{
+		Exited: func() {
+			if <-p.begun; p.box != nil { // it was taken over by one
+				p.exited()
+			}
+		},
+		Gone: func() {
+			if p.box != nil {
+				p.box.goneOf(p)
+			}
+			close(p.gone)
+		},
+	}
+}
+
 // order is how a launch is carried out. What it sets up is p's to give back,
 // also when it fails.
-func (p *proc) order(l launch, dir string) (o shim.Order, err error) {
+func (p *proc) order(l launch, dir string, parent int) (o shim.Order, err error) {
 	b, h := p.box, p.box.host
 	release, err := b.placeMasks(l)
 	if err != nil {
@@ -142,6 +180,9 @@ func (p *proc) order(l launch, dir string) (o shim.Order, err error) {
 	}
 	if plan := cmd.plan; plan != nil {
 		plan.TTY = o.TTY != nil
+		if plan.Parent != 0 {
+			plan.Parent = parent
+		}
 		if !h.confine.hides() {
 			plan.Env = append(plan.Env, marker) // the tree has nothing else to be found by
 		}
@@ -164,6 +205,24 @@ func (p *proc) order(l launch, dir string) (o shim.Order, err error) {
 	}
 	o.Visits, o.OOM = p.place.Join, p.place.OOM
 	return o, nil
+}
+
+// isKept reports whether a shim runs it.
+func (p *proc) isKept() bool {
+	p.box.mu.Lock()
+	defer p.box.mu.Unlock()
+	_, ok := p.child.(*shim.Remote)
+	return ok
+}
+
+// isOver reports whether it has exited.
+func (p *proc) isOver() bool {
+	select {
+	case <-p.child.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // exited: stand-ins are gone when the exit is told, but not before their user
