@@ -21,6 +21,7 @@ var treeCases = []testCase{
 	{"NoActionOnFilesLeavesTheWorkspace", noActionEscapes},
 	{"AChangeOfFilesIsUndoneAndRedone", undoChange},
 	{"CheckpointsAreSavedAndRestored", checkpoints},
+	{"AnArchiveBringsAWorkspaceBack", archives},
 }
 
 // upload brings data, and puts it at its place.
@@ -255,5 +256,39 @@ func checkpoints(t *testing.T, s *suite) {
 	for _, id := range []engine.CheckpointID{"cp-aaaaaaaaaa", "x"} {
 		_, err := s.Engine.Do(context.WithoutCancel(ctx), engine.NewAction(engine.RestoreCheckpoint{Sandbox: s.home.ID, Checkpoint: id}))
 		wantCode(t, "a checkpoint that isn't there", err, engine.NotFound)
+	}
+}
+
+func archives(t *testing.T, s *suite) {
+	ctx := s.ctx(t)
+	// Kept: the pool archives what is not when it goes down.
+	sb := s.ready(t, engine.CreateSandbox{Name: "archived", Keep: true})
+	v, err := engine.Save(ctx, s.Engine, sb.ID, "kept", "", []byte("as archived"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Engine.Do(ctx, engine.NewAction(engine.RemoveArchive{Sandbox: sb.ID}))
+	wantCode(t, "delete an archive that isn't there", err, engine.NotFound)
+	s.do(t, engine.SaveArchive{Sandbox: sb.ID})
+	list, err := s.Engine.Archives(ctx, sb.ID)
+	if err != nil || len(list) != 1 || !list[0].Local || list[0].Size == 0 || len(list[0].SHA256) != 64 {
+		t.Fatalf("the archives are %+v, %v", list, err)
+	}
+	if _, err := engine.Save(ctx, s.Engine, sb.ID, "kept", v, []byte("changed")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Engine.Do(ctx, engine.NewAction(engine.RestoreArchive{Sandbox: sb.ID}))
+	wantCode(t, "a restore under a sandbox that is up", err, engine.Conflict)
+	s.do(t, engine.StopSandbox{Sandbox: sb.ID})
+	s.until(t, "be cold", sb.ID, func(sb engine.Sandbox, snap *engine.Snapshot) bool {
+		return sb.State == engine.Cold && !snap.App(sb.ID).State.Alive()
+	})
+	s.do(t, engine.RestoreArchive{Sandbox: sb.ID})
+	if f, err := s.Engine.ReadFile(ctx, sb.ID, "kept"); err != nil || string(f.Data) != "as archived" {
+		t.Errorf("the restored file is %q, %v", f.Data, err)
+	}
+	s.do(t, engine.RemoveArchive{Sandbox: sb.ID})
+	if list, err := s.Engine.Archives(ctx, sb.ID); err != nil || len(list) != 0 {
+		t.Errorf("after it was deleted: %+v, %v", list, err)
 	}
 }
