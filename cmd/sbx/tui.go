@@ -147,7 +147,7 @@ func (c *cli) tuiConfig(e engine.Engine, o tuiOptions) tui.Config {
 	if _, ok := e.(*client.Client); !ok {
 		cfg.Quit = tui.QuitText{
 			Title: "Leave sbx? The engine runs inside this dashboard",
-			Body:  []string{"Either way the apps stop now. Left to a background engine, they start again there."},
+			Body:  []string{"Left to a background engine, the apps go on as they are."},
 			Leave: "leave the sandboxes to an engine in the background",
 			Stop:  "stop the sandboxes; their files stay",
 		}
