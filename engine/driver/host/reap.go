@@ -159,6 +159,7 @@ func (h *Host) Reap(ctx context.Context) ([]string, error) {
 	}
 	if h.cgroups != nil {
 		h.cgroups.forgetOlder()
+		h.limits.Sweep()
 	}
 	return killed, nil
 }
