@@ -18,11 +18,14 @@ func (e *Engine) say(by engine.Actor, b engine.Say) (effect, error) {
 		return nil, engine.Errorf(engine.Invalid, "what was said is longer than %d bytes", engine.MaxSaid).
 			WithHint("put it in a file of the workspace, and say where")
 	}
-	if err := e.canChat(); err != nil {
-		return nil, err
-	}
 	return func(tx *store.Tx, r *engine.Receipt) error {
 		r.Sandbox = b.Sandbox
+		if _, err := tx.Sandbox(b.Sandbox); err != nil {
+			return err
+		}
+		if err := e.canChat(); err != nil {
+			return err
+		}
 		said, err := healer.Talk(tx, b, engine.Message{By: by, Text: e.cfg.Redact(b.Text)})
 		if err != nil {
 			return err
