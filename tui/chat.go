@@ -263,7 +263,7 @@ func (t *chat) blocked() string {
 	case t.w.cfg.ReadOnly != "":
 		return t.w.cfg.ReadOnly
 	case t.w.snap.About.Model == "":
-		return "no model is configured: " + first(t.w.snap.About.NoModel, "see sbx config")
+		return first(t.w.snap.About.NoModel, "no model is configured: see sbx config")
 	case t.open() != nil:
 		return "Claude is at work: ctrl+C stops it"
 	}

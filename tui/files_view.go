@@ -104,7 +104,7 @@ func (f *files) leaf(p *panel, l leaf) {
 	} else {
 		pen.Gap(7)
 	}
-	p.add(pen.CellRight(themes.Muted, since(f.w.asOf(), l.info.ModTime), 6))
+	p.add(pen.CellRight(themes.Muted, ago(f.w.asOf(), l.info.ModTime), 6))
 }
 
 // foundView are the lines that a search in all files found.
