@@ -154,6 +154,25 @@ func readEnd(t testing.TB, ws *websocket.Conn) (*engine.Error, int) {
 	}
 }
 
+// left waits until no more than n sockets read the journal.
+func (l *live) left(t testing.TB, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		l.feed.mu.Lock()
+		tap := l.feed.tap
+		ok := tap == nil || tap.sockets <= n
+		l.feed.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+		case <-time.After(time.Millisecond):
+		}
+	}
+	t.Errorf("more than %d sockets still read the journal", n)
+}
+
 // reading waits until the shared reader of the journal has n sockets and knows
 // where it is.
 func (l *live) reading(t testing.TB, n int) {

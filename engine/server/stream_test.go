@@ -158,10 +158,15 @@ func TestAClientThatReadsNothingIsCutAndSlowsNobody(t *testing.T) {
 	from := l.position(t)
 	slow := l.open(t, "/v1/events?after="+from.String(), "viewer-token")
 	quick := l.open(t, "/v1/events?after="+from.String(), "viewer-token")
+	// A host may let a socket take in 32 MiB that nobody reads.
+	if err := slow.NetConn().(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
 	l.reading(t, 2)
 	const n = 16 << 20 / fatEvent // more than the buffers between two sockets
 	l.fake.Emit(fat, n)
 	readEvents(t, quick, from.Seq, from.Seq+n)
+	l.left(t, 1) // it reads nothing until it was given up
 	if err := slow.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
