@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -157,4 +158,31 @@ func (s Session) Now(at Position) (told SessionEvent, ok bool) {
 		told.Kind, told.Reason = SandboxTerminated, s.Reason
 	}
 	return told, told.Kind != ""
+}
+
+// FindSession is the session that a person means by ref: an id, a name, or a
+// unique prefix of an id.
+func (s *Snapshot) FindSession(ref string) (Session, error) {
+	if ss, ok := s.Sessions[SessionID(ref)]; ok {
+		return ss, nil
+	}
+	var named, hits []Session
+	for id, ss := range s.Sessions {
+		switch {
+		case ss.Name != "" && ss.Name == PlainName(ref):
+			named = append(named, ss)
+		case len(ref) > len(SessionPrefix) && strings.HasPrefix(string(id), ref):
+			hits = append(hits, ss)
+		}
+	}
+	if len(named) > 0 {
+		hits = named
+	}
+	switch len(hits) {
+	case 1:
+		return hits[0], nil
+	case 0:
+		return Session{}, Errorf(NotFound, "no session %q", cutRunes(ref, maxQuoted)).WithHint("see them with: sbx session ls")
+	}
+	return Session{}, Errorf(Invalid, "%q fits %d sessions", cutRunes(ref, maxQuoted), len(hits)).WithHint("use the id: sbx session ls")
 }

@@ -16,16 +16,24 @@ type createFlags struct {
 	template, from, adopt, git, spec, name, owner string
 	labels                                        []string
 	noWait                                        bool
+	// drop: the pool may evict it and put it to sleep.
+	drop bool
 }
 
 func newCreateCmd(c *cli) *cobra.Command {
-	var f createFlags
+	var (
+		f    createFlags
+		keep bool
+	)
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create a sandbox and wait until it is ready",
 		Example: "  sbx create --template demo\n  sbx create --from ./my-app --name api --label team=web\n" +
 			"  sbx create --adopt /srv/app --spec sbx.toml",
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.create(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.drop = !keep
+			return c.create(cmd.Context(), f)
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.template, "template", "", "template: demo, node, python, go, static, or one of your own (default demo)")
@@ -36,6 +44,7 @@ func newCreateCmd(c *cli) *cobra.Command {
 	fl.StringVar(&f.name, "name", "", "name (default: made up from where it comes from)")
 	fl.StringVar(&f.owner, "owner", "", "owner (default: you)")
 	fl.StringArrayVar(&f.labels, "label", nil, "label: k=v")
+	fl.BoolVar(&keep, "keep", true, "the pool leaves it alone; --keep=false: it may be evicted, and is put to sleep when idle")
 	fl.BoolVar(&f.noWait, "no-wait", false, "return as soon as it is accepted")
 	cmd.MarkFlagsMutuallyExclusive("template", "from", "adopt", "git")
 	addJSON(c, cmd)
@@ -69,7 +78,7 @@ func (f createFlags) body() (engine.CreateSandbox, error) {
 	if err != nil {
 		return engine.CreateSandbox{}, err
 	}
-	body := engine.CreateSandbox{Name: f.name, Owner: f.owner, Labels: labels, Keep: true}
+	body := engine.CreateSandbox{Name: f.name, Owner: f.owner, Labels: labels, Keep: !f.drop}
 	if body.Owner == "" {
 		body.Owner = userName()
 	}

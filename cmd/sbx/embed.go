@@ -22,7 +22,6 @@ import (
 	"sbx/engine/healer"
 	"sbx/engine/local"
 	"sbx/engine/notify"
-	"sbx/engine/pool"
 	"sbx/engine/process"
 	"sbx/engine/redact"
 	"sbx/store"
@@ -74,7 +73,7 @@ func (c *cli) newEngine(ctx context.Context, log *slog.Logger, stay stay) (*loca
 		Pressure:     detect.PressurePolicy{Scale: cfg.scale},
 		Wake:         detect.WakePolicy{Scale: cfg.scale},
 		Heal:         healPolicy(cfg),
-		Pool:         pool.DefaultPolicy(),
+		Pool:         poolPolicy(cfg),
 		Gateway:      gatewayConfig(cfg),
 		Notify: local.NotifyConfig{
 			Sender: notify.Sender{Webhook: cfg.notifyWebhook, Secret: cfg.notifySecret, Command: cfg.notifyCommand, Engine: hostName()},

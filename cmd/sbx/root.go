@@ -51,10 +51,10 @@ Start with: sbx demo`,
 		id   string
 		cmds []*cobra.Command
 	}{
-		{groupWatch, []*cobra.Command{newTUICmd(c), newLsCmd(c), newShowCmd(c), newPsCmd(c), newLogsCmd(c), newIncidentsCmd(c), newEventsCmd(c), newStatusCmd(c)}},
+		{groupWatch, []*cobra.Command{newTUICmd(c), newLsCmd(c), newShowCmd(c), newPsCmd(c), newLogsCmd(c), newIncidentsCmd(c), newEventsCmd(c), newStatusCmd(c), newPoolCmd(c)}},
 		{groupChange, []*cobra.Command{
 			newCreateCmd(c), newStartCmd(c), newStopCmd(c), newRestartCmd(c), newHealCmd(c), newMaintenanceCmd(c), newExecCmd(c),
-			newSpawnCmd(c), newAttachCmd(c), newKillCmd(c), newShellCmd(c), newRmCmd(c),
+			newSpawnCmd(c), newAttachCmd(c), newKillCmd(c), newShellCmd(c), newRmCmd(c), newKeepCmd(c), newSessionCmd(c),
 		}},
 		{groupEngine, []*cobra.Command{newServeCmd(c), newDemoCmd(c), newConfigCmd(c), newThemeCmd(c), newDoctorCmd(c), newVersionCmd(c)}},
 		{groupChange, []*cobra.Command{newFilesCmd(c), newCpCmd(c), newCheckpointCmd(c), newUndoCmd(c), newArchiveCmd(c)}},

@@ -99,7 +99,7 @@ func (c *cli) listenAndServe(ctx context.Context, e *local.Engine, f serveFlags,
 		return err
 	}
 	srv := &server.Server{
-		Engine: e, Authenticate: authenticator(e.Store()), Hosts: c.cfg.hosts, Version: version, Log: log,
+		Engine: e, Authenticate: authenticator(e.Store()), Hosts: c.cfg.hosts, Version: version, Metrics: e.WriteMetrics, Log: log,
 	}
 	sock, err := listenSocket(c.cfg.home)
 	if err != nil {

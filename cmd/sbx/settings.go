@@ -27,6 +27,7 @@ type config struct {
 	budgets        budgets
 
 	maxSandboxes int
+	pool         poolConfig
 	isolation    string
 	require      string
 	allowRoot    bool
@@ -90,6 +91,12 @@ var settings = append([]setting{
 	{key: "heal.max_model_runs", initial: "4", help: "runs that may use the model at once", set: setInt(1, 64, func(c *config) *int { return &c.maxModelRuns })},
 	{key: "heal.incident_size", initial: "3", help: "as many sandboxes that crash alike are one incident: one is healed first", set: setInt(2, 1_000_000, func(c *config) *int { return &c.incidentSize })},
 	{key: "pool.max_sandboxes", env: []string{"SBX_MAX_SANDBOXES"}, initial: "1000", help: "capacity, live and cold", set: setInt(1, 1_000_000, func(c *config) *int { return &c.maxSandboxes })},
+	{key: "pool.idle_timeout", env: []string{"SBX_IDLE_TIMEOUT_MS"}, initial: "30m", help: "an unused sandbox is put to sleep after so long", set: setMillis(100*time.Millisecond, 365*24*time.Hour, func(c *config) *time.Duration { return &c.pool.idleTimeout })},
+	{key: "pool.idle_sweep", initial: "1m", help: "how often idle sandboxes are looked for", set: setMillis(50*time.Millisecond, 24*time.Hour, func(c *config) *time.Duration { return &c.pool.idleSweep })},
+	{key: "pool.cold_ttl", env: []string{"SBX_COLD_CLEANUP_TTL_MS"}, initial: "2h", help: "a cold sandbox that isn't kept is deleted after so long", set: setMillis(100*time.Millisecond, 10*365*24*time.Hour, func(c *config) *time.Duration { return &c.pool.coldTTL })},
+	{key: "pool.cold_sweep", initial: "5m", help: "how often cold sandboxes are looked for", set: setMillis(50*time.Millisecond, 24*time.Hour, func(c *config) *time.Duration { return &c.pool.coldSweep })},
+	{key: "pool.keep_last_copy", initial: "false", help: "refuse to delete a workspace that no remote archive holds", set: setBool(func(c *config) *bool { return &c.pool.keepLastCopy })},
+	{key: "pool.warm", help: "sandboxes kept ready, by template: demo=2,node=1", set: setWarm},
 	{key: "isolation.mode", env: []string{"SBX_ISOLATION"}, initial: "auto", help: "auto, bubblewrap, landlock or none", set: setOneOf([]string{"auto", "bubblewrap", "landlock", "none"}, func(c *config) *string { return &c.isolation })},
 	{key: "isolation.require", env: []string{"SBX_ISOLATION_REQUIRE"}, initial: "none", help: "refuse to run with a weaker one: bubblewrap, landlock or none", set: setOneOf([]string{"bubblewrap", "landlock", "none"}, func(c *config) *string { return &c.require })},
 	{key: "isolation.allow_root", initial: "false", help: "run sandboxes as root where their workspace is root's", set: setBool(func(c *config) *bool { return &c.allowRoot })},

@@ -84,6 +84,8 @@ type Engine struct {
 	gauges gauges
 	// inherited are the processes that outlived the engine before this one.
 	inherited []engine.ProcessID
+	// metrics are what the journal told since the start.
+	metrics metrics
 	// changing: actions on the files of one sandbox take turns.
 	changing turns
 	// terminals are those with viewers.
@@ -181,7 +183,7 @@ func (e *Engine) startParts() {
 	stall := e.stall()
 	hl := e.healer(stall)
 	e.start("healer", 5*time.Second, component{"healer", hl.Run})
-	e.start("detectors", 2*time.Second, append(e.detectors(stall), component{"pruning", e.prune})...)
+	e.start("detectors", 2*time.Second, append(e.detectors(stall), component{"pruning", e.prune}, component{"metrics", e.count})...)
 }
 
 func (e *Engine) sayAbout() engine.About {

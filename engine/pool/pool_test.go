@@ -77,6 +77,11 @@ func (b box) Destroy(context.Context) error {
 
 // poolTest runs a pool over a real store in a bubble.
 func poolTest(t *testing.T, fn func(t *testing.T, p *Pool, d *boxes)) {
+	poolWith(t, func(*Pool, *boxes) {}, fn)
+}
+
+// poolWith is poolTest of a pool that is set up before it runs.
+func poolWith(t *testing.T, setUp func(*Pool, *boxes), fn func(t *testing.T, p *Pool, d *boxes)) {
 	synctest.Test(t, func(t *testing.T) {
 		st, err := store.Open(t.Context(), t.TempDir(), store.Options{Sync: "normal"})
 		if err != nil {
@@ -88,6 +93,7 @@ func poolTest(t *testing.T, fn func(t *testing.T, p *Pool, d *boxes)) {
 			EndLog: func(id engine.ProcessID) error { d.ended = append(d.ended, id); return nil },
 			Policy: DefaultPolicy(), Log: slog.New(slog.DiscardHandler),
 		}
+		setUp(p, d)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- p.Run(ctx) }()

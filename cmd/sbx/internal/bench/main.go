@@ -41,6 +41,12 @@ var pairs = []pair{
 	{"a probe beside a fork bomb", "./engine/driver/host", "BenchmarkNeighbour/forks", "BenchmarkNeighbour/nobody", "the same probe alone; both sandboxes limited"},
 	{"a probe beside a memory hog", "./engine/driver/host", "BenchmarkNeighbour/memory", "BenchmarkNeighbour/nobody", "the same probe alone; both sandboxes limited"},
 	{"a probe beside a log flood", "./engine/driver/host", "BenchmarkNeighbour/output", "BenchmarkNeighbour/nobody", "the same probe alone; both sandboxes limited"},
+	{"begin or rest, 100 live + 10 cold", "./store", "BenchmarkBeginRest/records=110", "BenchmarkFloor", "a bare INSERT of a row, synced"},
+	{"begin or rest, 100,000 records", "./store", "BenchmarkBeginRest/records=100000", "BenchmarkFloor", "a bare INSERT of a row, synced"},
+	{"whom to evict, 100 live + 10 cold", "./store", "BenchmarkVictim/records=110", "BenchmarkFloorVictim", "the same asked of SQLite; ≤ 8 µs"},
+	{"whom to evict, 100,000 records", "./store", "BenchmarkVictim/records=100000", "BenchmarkFloorVictim", "of 110 records asked of SQLite; ≤ 8 µs"},
+	{"claim of a warm sandbox", "./engine/local", "BenchmarkClaim", "BenchmarkFloorCommit", "an empty session row committed; ≤ 1 ms"},
+	{"cold resume, our part", "./engine/local", "BenchmarkColdResume", "BenchmarkFloorSpawnToFirstLine", "a child started and read; ≤ 15 ms"},
 	{"frame of the fleet, 10,000 rows, one changes", "./tui", "BenchmarkFrameWithOneChangedRow/10000", "BenchmarkFloor", "an unchanged frame drawn; ≤ 2 ms"},
 	{"sbx ls of 200 sandboxes, whole process", "./cmd/sbx", "BenchmarkLs", "BenchmarkFloorCobra", "a bare cobra binary and a fetch"},
 }
