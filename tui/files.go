@@ -55,7 +55,6 @@ type viewed struct {
 	top     int
 	diff    bool
 	goTo    int // a line to show once it is there
-	find    string
 }
 
 func newFiles(w *world, c *commands) *files {

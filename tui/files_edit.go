@@ -21,7 +21,6 @@ type editor struct {
 	input    textarea.Model
 	typing   bool
 	saving   bool
-	conflict bool
 	leaving  bool // unsaved, and asked about
 }
 

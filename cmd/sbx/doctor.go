@@ -72,7 +72,10 @@ func (c *cli) isolationFindings(ctx context.Context) ([]finding, error) {
 	defer os.RemoveAll(dir)
 	cfg := *c.cfg
 	cfg.home = dir
-	d, err := newDriver(ctx, &cfg, slog.New(slog.DiscardHandler))
+	d, err := newDriver(&cfg, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = d.Open(ctx)
+	}
 	if err != nil {
 		return []finding{{What: "isolation", State: "missing", Says: err.Error(), Do: engine.Hint(err)}}, nil
 	}

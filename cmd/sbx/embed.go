@@ -50,7 +50,7 @@ func (c *cli) newEngine(ctx context.Context, log *slog.Logger, stay stay) (*loca
 	if err != nil {
 		return nil, err
 	}
-	drv, err := newDriver(ctx, cfg, log)
+	drv, err := newDriver(cfg, log)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +59,7 @@ func (c *cli) newEngine(ctx context.Context, log *slog.Logger, stay stay) (*loca
 		Version:      version,
 		Actor:        c.actor(),
 		Driver:       drv,
+		OpenDriver:   drv.Open,
 		Model:        model,
 		NoModel:      cfg.noModel(),
 		Unconfined:   cfg.healUnconfined,
@@ -104,7 +105,8 @@ func makeHome(dir string) error {
 	return nil
 }
 
-func newDriver(ctx context.Context, cfg *config, log *slog.Logger) (*host.Host, error) {
+// newDriver is this host's driver, to be opened.
+func newDriver(cfg *config, log *slog.Logger) (*host.Host, error) {
 	mode := cfg.isolation
 	if mode == "auto" {
 		mode = ""
@@ -113,7 +115,7 @@ func newDriver(ctx context.Context, cfg *config, log *slog.Logger) (*host.Host, 
 	if err != nil {
 		return nil, fmt.Errorf("find our own binary: %w", err)
 	}
-	h := host.New(host.Config{
+	return host.New(host.Config{
 		Dir:       cfg.home,
 		Helper:    []string{exe},
 		Isolation: mode,
@@ -125,11 +127,7 @@ func newDriver(ctx context.Context, cfg *config, log *slog.Logger) (*host.Host, 
 			Args: []string{"shim"}, Logs: filepath.Join(cfg.home, "logs"), Per: cfg.shimSandboxes, Idle: cfg.shimIdle,
 		},
 		Log: log,
-	})
-	if err := h.Open(ctx); err != nil {
-		return nil, err
-	}
-	return h, nil
+	}), nil
 }
 
 // newModel is the model that heals, or nil where none is configured.

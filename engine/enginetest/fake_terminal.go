@@ -88,7 +88,6 @@ func winsize(s engine.TermSize) *pty.Winsize {
 type fakeTerminal struct {
 	*fakePipe
 	watch bool
-	size  engine.TermSize
 }
 
 // AttachTerminal attaches a viewer.

@@ -89,8 +89,6 @@ type counter struct {
 	hide     bool // the stream's last chunk is the gateway's own question
 }
 
-var errSpent = errors.New("the budget was spent in it")
-
 // copy passes an answer on until it ends, the budget is spent, or ctx ends. A
 // client that is told why gets it as an event of the stream.
 func (c *counter) copy(ctx context.Context, body io.Reader) error {

@@ -33,8 +33,12 @@ type Config struct {
 	// Actor is who acts through this engine when an action names nobody: the
 	// person or script that embedded it.
 	Actor engine.Actor
-	// Driver is open, and this engine's own: Close closes it.
-	Driver driver.Driver
+	// Driver is this engine's own: Close closes it. OpenDriver opens it once the
+	// engine owns the directory, and not before: an engine that starts kills
+	// what nobody's box has started, another's trial of its confinement too. nil:
+	// it is open.
+	Driver     driver.Driver
+	OpenDriver func(context.Context) error
 	// Model heals; nil for none, and then NoModel says why.
 	Model   agent.Model
 	NoModel string
@@ -138,6 +142,11 @@ func (e *Engine) arrive(ctx context.Context) error {
 	}
 	e.store = st
 	e.stages.push("store", 3*time.Second, func(context.Context) error { return st.Close() })
+	if e.cfg.OpenDriver != nil {
+		if err := e.cfg.OpenDriver(ctx); err != nil {
+			return err
+		}
+	}
 
 	ls, err := logs.Open(filepath.Join(e.cfg.Dir, "logs"), logs.Options{})
 	if err != nil {

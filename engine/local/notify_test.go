@@ -39,12 +39,6 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.body = string(b)
 }
 
-func (r *receiver) ids() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.got)
-}
-
 // give makes a sandbox that the healer gives up.
 func giveUp(t *testing.T, e *Engine, name, reason string) engine.SandboxID {
 	t.Helper()

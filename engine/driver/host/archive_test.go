@@ -190,7 +190,7 @@ func TestAFingerprintTellsEveryChange(t *testing.T) {
 		}
 	}
 	seen := map[string]string{print(): "at first"}
-	if print() != print() {
+	if first, again := print(), print(); first != again {
 		t.Error("two looks at one state differ")
 	}
 	for what, change := range map[string]func() error{
