@@ -107,13 +107,17 @@ func (l *loop) keepGood(ctx context.Context) error {
 }
 
 // saveGood saves a sandbox that is still ready, unless its files are those of
-// a good checkpoint. No run starts on it meanwhile.
+// a good checkpoint. No run starts on it meanwhile, and nobody changes its
+// checkpoints: what no row names when they are collected is nobody's.
 func (l *loop) saveGood(ctx context.Context, id engine.SandboxID) error {
 	release, ok := l.lanes.hold(id)
 	if !ok {
 		return nil // being healed: it will be ready again, or is not good
 	}
 	defer release()
+	if l.Turn != nil {
+		defer l.Turn(id)()
+	}
 	var all []engine.Checkpoint
 	var sb engine.Sandbox
 	err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -139,7 +143,7 @@ func (l *loop) saveGood(ctx context.Context, id engine.SandboxID) error {
 	if err != nil || slices.ContainsFunc(all, func(cp engine.Checkpoint) bool { return cp.Good && cp.Tree == tree }) {
 		return err
 	}
-	keep, err := l.rememberGood(ctx, id, tree, all)
+	keep, err := l.rememberGood(ctx, id, tree)
 	if err != nil {
 		return err
 	}
@@ -148,14 +152,19 @@ func (l *loop) saveGood(ctx context.Context, id engine.SandboxID) error {
 
 // rememberGood writes a good checkpoint down in the place of the oldest, and
 // returns the trees that are still of use.
-func (l *loop) rememberGood(ctx context.Context, id engine.SandboxID, tree string, all []engine.Checkpoint) ([]string, error) {
+func (l *loop) rememberGood(ctx context.Context, id engine.SandboxID, tree string) (trees []string, err error) {
 	good := engine.Checkpoint{
 		ID: engine.CheckpointID(engine.NewID(engine.CheckpointPrefix)), Sandbox: id, Good: true,
 		Note: "ready for " + l.p.GoodAfter.String(), Tree: tree,
 	}
-	keep, drop := keepNewest(append([]engine.Checkpoint{good}, all...), l.p.KeepGood)
-	err := l.Store.Update(ctx, func(tx *store.Tx) error {
+	err = l.Store.Update(ctx, func(tx *store.Tx) error {
 		tx.By, good.Created = actor, tx.Now
+		all, err := tx.Checkpoints(id)
+		if err != nil {
+			return err
+		}
+		keep, drop := keepNewest(append([]engine.Checkpoint{good}, all...), l.p.KeepGood)
+		trees = treesOf(keep)
 		if err := tx.PutCheckpoint(good); err != nil {
 			return err
 		}
@@ -166,18 +175,31 @@ func (l *loop) rememberGood(ctx context.Context, id engine.SandboxID, tree strin
 		}
 		return nil
 	})
-	trees := make([]string, len(keep))
-	for i, cp := range keep {
-		trees[i] = cp.Tree
-	}
 	return trees, err
 }
 
+// treesOf are the contents that checkpoints need: of a change that before it
+// and that after it, for undoing compares both.
+func treesOf(all []engine.Checkpoint) (trees []string) {
+	for _, cp := range all {
+		trees = append(trees, cp.Tree)
+		if cp.Change != nil {
+			trees = append(trees, cp.Change.After)
+		}
+	}
+	return trees
+}
+
 // keepNewest keeps the first n good checkpoints and the first n of runs; all is
-// newest first.
+// newest first. What somebody asked for, and what an operator's change can be
+// undone with, is not the healer's to forget.
 func keepNewest(all []engine.Checkpoint, n int) (keep, drop []engine.Checkpoint) {
 	good, ofRuns := n, n
 	for _, cp := range all {
+		if cp.Manual || cp.Change != nil {
+			keep = append(keep, cp)
+			continue
+		}
 		room := &ofRuns
 		if cp.Good {
 			room = &good

@@ -20,6 +20,9 @@ type Healer struct {
 	Store *store.Store
 	// Box finds the box of a sandbox.
 	Box func(ctx context.Context, id engine.SandboxID) (driver.Box, error)
+	// Turn keeps operators from a sandbox's files and checkpoints until it is
+	// given back; nil: there is nobody else.
+	Turn func(id engine.SandboxID) (back func())
 	// Model heals what playbooks can't; nil for none, and NoModel says why.
 	Model   agent.Model
 	NoModel string

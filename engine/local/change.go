@@ -13,13 +13,13 @@ import (
 // changeFiles does an action on the files of a workspace between two
 // checkpoints, so that it can be undone. What it does to the files comes first
 // and the receipt after: an engine that dies in between leaves them changed.
+// The caller has the sandbox's turn until the receipt is written.
 func (e *Engine) changeFiles(ctx context.Context, a engine.Action) (effect, error) {
 	id := engine.SandboxID(a.Body.Subject())
 	bx, err := e.box(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	defer e.changing.lock(id)()
 	c := &change{e: e, box: bx, id: id, by: a.By}
 	if b, ok := a.Body.(engine.SaveCheckpoint); ok {
 		return c.save(ctx, b)
@@ -39,6 +39,16 @@ func (e *Engine) changeFiles(ctx context.Context, a engine.Action) (effect, erro
 		return nil, err
 	}
 	return c.record(ctx, saveErr)
+}
+
+// changesFiles reports whether an action is done by changeFiles.
+func changesFiles(body engine.ActionBody) bool {
+	switch body.(type) {
+	case engine.WriteFile, engine.PlaceFile, engine.MakeDir, engine.RenameFile, engine.RemoveFile,
+		engine.SaveCheckpoint, engine.RestoreCheckpoint, engine.RollBack, engine.Undo:
+		return true
+	}
+	return false
 }
 
 // needsCheckpoint reports whether an action is about checkpoints: it can't do

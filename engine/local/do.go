@@ -40,6 +40,9 @@ func (e *Engine) Do(ctx context.Context, a engine.Action) (engine.Receipt, error
 }
 
 func (e *Engine) act(ctx context.Context, a engine.Action) (engine.Receipt, error) {
+	if changesFiles(a.Body) { // until what it kept is written down: the healer collects what no row names
+		defer e.changing.lock(engine.SandboxID(a.Body.Subject()))()
+	}
 	do, err := e.prepare(ctx, a)
 	if err != nil {
 		return engine.Receipt{}, err
@@ -73,6 +76,9 @@ func (e *Engine) act(ctx context.Context, a engine.Action) (engine.Receipt, erro
 
 // prepare is what an action needs outside of the database, and its effect.
 func (e *Engine) prepare(ctx context.Context, a engine.Action) (effect, error) {
+	if changesFiles(a.Body) {
+		return e.changeFiles(ctx, a)
+	}
 	switch b := a.Body.(type) {
 	case engine.CreateSandbox:
 		return e.create(ctx, b)
@@ -106,9 +112,6 @@ func (e *Engine) prepare(ctx context.Context, a engine.Action) (effect, error) {
 		return openTerminal(a.By, b)
 	case engine.KillProcess:
 		return killProcess(b), nil
-	case engine.WriteFile, engine.PlaceFile, engine.MakeDir, engine.RenameFile, engine.RemoveFile,
-		engine.SaveCheckpoint, engine.RestoreCheckpoint, engine.RollBack, engine.Undo:
-		return e.changeFiles(ctx, a)
 	case engine.SaveArchive, engine.RestoreArchive, engine.RemoveArchive:
 		return e.archiveAction(ctx, a)
 	case engine.CreateSession, engine.ExecSession, engine.PauseSession, engine.ResumeSession, engine.EndSession:

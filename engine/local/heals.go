@@ -42,6 +42,7 @@ func (e *Engine) healer(stall *detect.Stall) *healer.Healer {
 	return &healer.Healer{
 		Store:    e.store,
 		Box:      e.cfg.Driver.Attach,
+		Turn:     e.changing.lock,
 		Model:    e.cfg.Model,
 		NoModel:  e.cfg.NoModel,
 		Confined: iso.Confines || e.cfg.Unconfined,
