@@ -78,6 +78,8 @@ type world struct {
 	home string
 	env  []string
 	app  string // the sandbox in question
+	// binary is the sbx that commands run.
+	binary string
 	reqs func() []agenttest.Request
 }
 
@@ -89,7 +91,7 @@ func newWorld(t *testing.T, script *agenttest.Script, env ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, home: filepath.Join(base, "data")}
+	w := &world{t: t, home: filepath.Join(base, "data"), binary: binary}
 	w.env = append(cleanEnv(), "SBX_HOME="+w.home, "HOME="+base, "SBX_TIMINGS_SCALE=0.1", "SBX_SERVE_LISTEN=none", "SBX_SHIM_IDLE=5s")
 	first := 20400 + 100*((13*int64(os.Getpid())+worlds.Add(1))%96)
 	w.env = append(w.env, fmt.Sprint("SBX_PORTS_FROM=", first), fmt.Sprint("SBX_PORTS_TO=", first+99))
@@ -135,7 +137,7 @@ type result struct {
 }
 
 func (w *world) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(w.binary, args...)
 	cmd.Env = w.env
 	cmd.Dir = filepath.Dir(w.home)
 	return cmd

@@ -48,7 +48,7 @@ func setupStory(env *testscript.Env) error {
 
 // stopOwner ends the engine of a data directory, if one runs.
 func stopOwner(home string) {
-	w := &world{home: home, env: append(cleanEnv(), "SBX_HOME="+home, "HOME="+filepath.Dir(home))}
+	w := &world{home: home, binary: binary, env: append(cleanEnv(), "SBX_HOME="+home, "HOME="+filepath.Dir(home))}
 	out, err := w.command("status", "--json").Output()
 	if err != nil {
 		return

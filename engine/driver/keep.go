@@ -18,6 +18,9 @@ type Keeper interface {
 	// Kept is a process that was started by Keep, of an engine before this one
 	// too, and whose exit was not forgotten; false if there is none.
 	Kept(id engine.ProcessID) (Kept, bool)
+	// Hold says what limits hold for all that runs in the box, when an engine
+	// before this one has started it.
+	Hold(limits engine.Limits)
 }
 
 // Kept is a process that outlives the engine, or has.

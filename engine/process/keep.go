@@ -55,6 +55,8 @@ func (a *actor) adopt(ctx context.Context) (life, bool) {
 	}
 	if a.plan, err = a.prepare(ctx); err != nil {
 		a.complain("taking it up", err) // its end is noticed all the same
+	} else if l := a.plan.cmd.Limits; l != nil {
+		keeper.Hold(*l)
 	}
 	a.asked = a.row.Started
 	l := lifeOf(k)

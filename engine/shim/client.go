@@ -17,11 +17,12 @@ import (
 )
 
 // The times of a shim that doesn't answer: it is asked every beatEvery; after
-// beatWithin it is told to go on, in case somebody stopped it, and after as
-// long again it is killed.
+// wakeWithin it is told to go on, in case somebody stopped it, and after
+// beatWithin more it is killed.
 const (
 	beatEvery  = 5 * time.Second
-	beatWithin = 5 * time.Second
+	wakeWithin = 2 * time.Second
+	beatWithin = 10 * time.Second
 )
 
 // Client is an engine's connection to one shim. When the shim dies, what it
@@ -42,6 +43,7 @@ type Client struct {
 	children map[string]*Remote
 	changing bool // it is executing another binary: its connections end
 	closed   bool
+	buried   bool          // the shim is gone
 	dead     chan struct{} // closed when the shim is gone
 }
 
@@ -75,7 +77,7 @@ func (c *Client) connect(ctx context.Context) error {
 	w := newWire(conn)
 	for try := 1; ; try++ {
 		var hello *Hello
-		if hello, err = greet(ctx, w); err == nil && int(cred.Pid) != hello.PID {
+		if hello, err = greet(ctx, w, try); err == nil && int(cred.Pid) != hello.PID {
 			err = fmt.Errorf("it says it is %d, the kernel says %d", hello.PID, cred.Pid)
 		}
 		if err == nil {
@@ -97,12 +99,19 @@ func (c *Client) connect(ctx context.Context) error {
 	return engine.Errorf(engine.Unavailable, "the shim in %s: %w", c.dir, err)
 }
 
-func greet(ctx context.Context, w *wire) (*Hello, error) {
-	deadline := time.Now().Add(beatWithin)
+// greetings are the ids of greetings: an answer that comes late is mistaken for
+// no other.
+const greetings = 1 << 62
+
+func greet(ctx context.Context, w *wire, try int) (*Hello, error) {
+	deadline := time.Now().Add(wakeWithin)
+	if try > 1 {
+		deadline = time.Now().Add(beatWithin)
+	}
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
-	if err := w.send(request{ID: 1, Do: "hello"}); err != nil {
+	if err := w.send(request{ID: greetings + uint64(try), Do: "hello"}); err != nil {
 		return nil, err
 	}
 	if err := w.c.SetReadDeadline(deadline); err != nil {
@@ -274,26 +283,29 @@ func (c *Client) call(ctx context.Context, r request, files ...*os.File) (reply,
 
 // beat notices a shim that is there and does nothing.
 func (c *Client) beat() {
-	silent := 0
 	for Pause(c.ctx, beatEvery) == nil {
-		ctx, cancel := context.WithTimeout(c.ctx, beatWithin)
-		_, err := c.call(ctx, request{Do: "hello"})
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) {
-			silent = 0
+		if c.answers(wakeWithin) {
 			continue
 		}
 		c.mu.Lock()
 		self := c.self
 		c.mu.Unlock()
-		if silent++; silent == 1 {
-			c.log.Warn("a shim does not answer: it is told to go on", "pid", self.PID)
-			SignalOne(self, unix.SIGCONT)
-			continue
+		c.log.Warn("a shim does not answer: it is told to go on", "pid", self.PID)
+		SignalOne(self, unix.SIGCONT)
+		if !c.answers(beatWithin) {
+			c.log.Warn("a shim does not answer and is killed", "pid", self.PID)
+			SignalOne(self, unix.SIGKILL)
 		}
-		c.log.Warn("a shim does not answer and is killed", "pid", self.PID)
-		SignalOne(self, unix.SIGKILL)
 	}
+}
+
+// answers reports whether the shim does; one that is being connected to again,
+// or is gone, is somebody else's business.
+func (c *Client) answers(within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(c.ctx, within)
+	defer cancel()
+	_, err := c.call(ctx, request{Do: "hello"})
+	return !errors.Is(err, context.DeadlineExceeded)
 }
 
 // Upgrade has the shim execute another binary in its place, unless that is what

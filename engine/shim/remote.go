@@ -24,6 +24,11 @@ type Remote struct {
 	once   sync.Once
 	in     *remoteInput // nil: reads end-of-file
 
+	// answered: its start was; before, nobody is told of its end. Both are
+	// guarded by the client's mu.
+	answered bool
+	early    *State // of one that ended before
+
 	mu     sync.Mutex
 	state  State
 	killed bool
@@ -40,6 +45,13 @@ func (c *Client) Start(ctx context.Context, o Order, hooks Hooks) (*Remote, erro
 	c.children[o.ID] = r // before the answer: its exit may come first
 	c.mu.Unlock()
 	a, err := c.call(call, request{Do: "start", Order: &o})
+	if engine.AsCode(err) == engine.Conflict { // of a start whose answer was lost
+		_, err1 := c.call(call, request{Do: "kill", Child: o.ID})
+		_, err2 := c.call(call, request{Do: "ack", Child: o.ID})
+		if err1 == nil && err2 == nil {
+			a, err = c.call(call, request{Do: "start", Order: &o})
+		}
+	}
 	if err == nil && a.Child == nil {
 		err = engine.Errorf(engine.Internal, "the shim said nothing of the child")
 	}
@@ -53,16 +65,27 @@ func (c *Client) Start(ctx context.Context, o Order, hooks Hooks) (*Remote, erro
 		return nil, err
 	}
 	r.mu.Lock()
-	exit := r.state.Exit
 	r.state = *a.Child
-	if r.state.Exit == nil {
-		r.state.Exit = exit
-	}
 	r.mu.Unlock()
 	if len(a.files) > 0 {
 		r.in = &remoteInput{r: r, f: a.files[0]}
 	}
+	c.answered(r)
 	return r, nil
+}
+
+// answered has a child's end told, which may have come meanwhile, or its shim's.
+func (c *Client) answered(r *Remote) {
+	c.mu.Lock()
+	r.answered = true
+	early, gone := r.early, c.buried
+	c.mu.Unlock()
+	switch {
+	case early != nil && r.is(*early):
+		go r.end(*early.Exit, false) // its hooks wait until it is known
+	case gone:
+		go r.bury(c.ctx)
+	}
 }
 
 // startWithin bounds a start: a shim that takes longer is hung.
@@ -76,7 +99,7 @@ func (c *Client) Adopt(ctx context.Context, hooks func(State) Hooks) ([]*Remote,
 	}
 	var list []*Remote
 	for _, s := range a.List {
-		r := &Remote{client: c, dir: c.dir, done: make(chan struct{}), state: s}
+		r := &Remote{client: c, dir: c.dir, done: make(chan struct{}), state: s, answered: true}
 		if s.Exit == nil {
 			r.hooks = hooks(s)
 		}
@@ -107,6 +130,10 @@ func Left(dir string, s State) *Remote {
 func (c *Client) exited(s State) {
 	c.mu.Lock()
 	r := c.children[s.ID]
+	if r != nil && !r.answered {
+		r.early = &s
+		r = nil
+	}
 	c.mu.Unlock()
 	if r != nil && s.Exit != nil && r.is(s) {
 		c.work.Go(func() { r.end(*s.Exit, false) }) // whoever hears of it may ask the shim something
@@ -117,9 +144,6 @@ func (c *Client) exited(s State) {
 func (r *Remote) is(s State) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.state.Tree.Main == 0 { // its start isn't answered yet
-		return true
-	}
 	return r.state.Tree.Root.PID == s.Tree.Root.PID && r.state.Tree.Root.Start == s.Tree.Root.Start
 }
 
@@ -145,10 +169,12 @@ func (r *Remote) end(exit engine.Exit, lost bool) {
 // buryAll kills what a shim that is gone ran, and then tells it as lost.
 func (c *Client) buryAll(cause error) {
 	c.mu.Lock()
-	c.closed = true
+	c.closed, c.buried = true, true
 	var left []*Remote
 	for _, r := range c.children {
-		left = append(left, r)
+		if r.answered { // the others' starts have failed
+			left = append(left, r)
+		}
 	}
 	c.mu.Unlock()
 	c.log.Warn("a shim has ended; what it ran is killed", "pid", c.self.PID, "children", len(left), "err", cause)

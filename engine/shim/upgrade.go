@@ -185,7 +185,7 @@ func (s *server) inherit(b bequest) {
 		return
 	}
 	c := &Child{
-		tree: b.State.Tree, id: b.State.ID, alone: b.Order.Alone, started: b.State.Started, killed: b.Killed,
+		tree: b.State.Tree, id: b.State.ID, alone: b.Order.Alone, oom: b.Order.OOM, started: b.State.Started, killed: b.Killed,
 		end: b.End, done: make(chan struct{}), gone: make(chan struct{}), hooks: Hooks{Exited: func() { s.exited(h) }},
 	}
 	h.child = c

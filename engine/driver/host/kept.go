@@ -48,11 +48,26 @@ func (b shimBox) Kept(id engine.ProcessID) (driver.Kept, bool) {
 	return kept{p, p.child.(*shim.Remote)}, true
 }
 
+// Hold sets the limits again: this engine's next start, also of a command of
+// its own, would lift them else.
+func (b shimBox) Hold(limits engine.Limits) {
+	b.bound(limits)
+	if b.elsewhere() {
+		return // the groups that they are in stay as they are
+	}
+	if err := b.host.limits.Hold(string(b.id), limits); err != nil {
+		b.host.cfg.Log.Warn("limiting what went on without an engine", "sandbox", b.id, "err", err)
+	}
+}
+
 // Keep starts a process in the sandbox's shim.
 func (b shimBox) Keep(ctx context.Context, id engine.ProcessID, cmd driver.Command, split, final bool) (driver.Kept, error) {
 	l, err := b.launchOf(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", id, err)
+	}
+	if cmd.Limits != nil {
+		b.bound(*cmd.Limits)
 	}
 	c, err := b.host.shimOf(ctx, b.id)
 	if err != nil {

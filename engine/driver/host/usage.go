@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,7 +35,10 @@ func (b *box) Usage(ctx context.Context) (engine.Usage, error) {
 	procs, cpu := b.count()
 	u := engine.Usage{Processes: len(procs), Disk: b.weigh(lookTime)}
 	var counted bool
-	if u.Memory, counted = b.host.limits.WorkingSet(string(b.id)); !counted {
+	if !b.elsewhere() {
+		u.Memory, counted = b.host.limits.WorkingSet(string(b.id))
+	}
+	if !counted {
 		for _, pid := range procs {
 			u.Memory += privateMemory(pid)
 		}
@@ -52,10 +56,15 @@ func (b *box) Usage(ctx context.Context) (engine.Usage, error) {
 // count are the pids of the box's live trees and their cpu time.
 func (b *box) count() (pids []int, cpu time.Duration) {
 	if c := b.host.cgroups; c != nil {
+		groups := map[string]bool{filepath.Join(c.root, string(b.id)): true}
 		for _, t := range b.trees() {
 			pids = append(pids, t.Cgroup.Pids()...)
+			groups[filepath.Dir(string(t.Cgroup))] = true
 		}
-		return pids, cpuOf(filepath.Join(c.root, string(b.id), "cpu.stat"))
+		for dir := range groups {
+			cpu += cpuOf(filepath.Join(dir, "cpu.stat"))
+		}
+		return pids, cpu
 	}
 	table := b.host.procs.recent()
 	for _, t := range b.trees() {
@@ -65,6 +74,17 @@ func (b *box) count() (pids []int, cpu time.Duration) {
 		}
 	}
 	return pids, cpu
+}
+
+// elsewhere reports whether a process of the box lives in a group that an
+// engine of another session made.
+func (b *box) elsewhere() bool {
+	c := b.host.cgroups
+	if c == nil {
+		return false
+	}
+	here := filepath.Join(c.root, string(b.id))
+	return slices.ContainsFunc(b.trees(), func(t shim.Tree) bool { return t.Cgroup != "" && filepath.Dir(string(t.Cgroup)) != here })
 }
 
 // trees are those of the box's processes that have begun: one that is being

@@ -160,6 +160,13 @@ func (l *Limiter) removeOld(dir string) {
 	}
 }
 
+// Hold makes the groups of a sandbox that runs already and sets its limits.
+func (l *Limiter) Hold(box string, want engine.Limits) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hold(box, want)
+}
+
 // hold makes the sandbox's groups and sets its limits, where they are not as
 // they should be.
 func (l *Limiter) hold(box string, want engine.Limits) error {
