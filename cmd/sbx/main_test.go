@@ -80,7 +80,7 @@ type world struct {
 	app  string // the sandbox in question
 	// binary is the sbx that commands run.
 	binary string
-	reqs func() []agenttest.Request
+	reqs   func() []agenttest.Request
 }
 
 // newWorld makes an empty data directory. Intervals are a tenth of the real
