@@ -75,7 +75,7 @@ func Open(cfg Config) (*Bucket, error) {
 	transport.ResponseHeaderTimeout = cfg.Stall
 	client, err := minio.New(at.Host, &minio.Options{
 		Creds: creds, Secure: at.Scheme == "https", Region: q.Get("region"), BucketLookup: minio.BucketLookupAuto,
-		Transport: transport, MaxRetries: 3,
+		Transport: shortGiveUp{transport}, MaxRetries: 3,
 	})
 	if err != nil {
 		return nil, wrong(err.Error())
@@ -89,6 +89,7 @@ func (b *Bucket) key(key string) string { return path.Join(b.prefix, key) }
 func (b *Bucket) Put(ctx context.Context, key, file string) error {
 	w := b.watch(ctx)
 	defer w.stop()
+	b.sweep(w, key, file)
 	_, err := b.client.FPutObject(w.ctx, b.bucket, b.key(key), file, minio.PutObjectOptions{
 		ContentType: "application/octet-stream", PartSize: partSize, NumThreads: 2, Progress: w,
 	})
