@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -81,10 +82,7 @@ func (c *Client) connect(ctx context.Context) error {
 			err = fmt.Errorf("it says it is %d, the kernel says %d", hello.PID, cred.Pid)
 		}
 		if err == nil {
-			c.mu.Lock()
-			c.hello, c.self, c.wire = *hello, self, w
-			c.mu.Unlock()
-			return nil
+			return c.take(*hello, self, w)
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil || try > 1 {
 			break
@@ -97,6 +95,19 @@ func (c *Client) connect(ctx context.Context) error {
 		SignalOne(self, unix.SIGKILL)
 	}
 	return engine.Errorf(engine.Unavailable, "the shim in %s: %w", c.dir, err)
+}
+
+// take makes a connection the current one, unless this side hung up meanwhile:
+// nobody would close it any more.
+func (c *Client) take(hello Hello, self Stat, w *wire) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		w.close()
+		return net.ErrClosed
+	}
+	c.hello, c.self, c.wire = hello, self, w
+	return nil
 }
 
 // greetings are the ids of greetings: an answer that comes late is mistaken for
@@ -152,13 +163,13 @@ func (c *Client) Alive() bool {
 
 // Close hangs up. What the shim runs goes on; its Remotes tell nothing more.
 func (c *Client) Close() {
+	c.stop()
 	c.mu.Lock()
 	c.closed = true
 	if c.wire != nil {
 		c.wire.c.Close()
 	}
 	c.mu.Unlock()
-	c.stop()
 	c.work.Wait()
 }
 
