@@ -7,7 +7,7 @@ PKGS  := ./...
 TEST  := $(GO) test -race -p 2 -timeout 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help build test check lint bench demo run golden clean
+.PHONY: help build test torture check lint bench demo run golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ run: build ## open the dashboard on your own sandboxes
 test: ## install what the tests need where that is allowed, and run them all
 	@.ci/deps
 	$(TEST) $(PKGS)
+
+torture: ## kill engines and shims under load (SBX_TORTURE_ENGINE, SBX_TORTURE_SHIM: how often)
+	$(GO) test -tags torture -count=1 -timeout 60m -v -run TestTorture ./cmd/sbx
 
 check: lint test ## format, vet, staticcheck and all tests
 

@@ -127,6 +127,12 @@ func TestAKilledEngineLeavesWhatRuns(t *testing.T) {
 	w.write(filepath.Dir(files[0]), "go", "")
 	w.eventually("the command has ended without an engine", func() bool { return len(w.logOf("api", "--process", short)) == 2 })
 
+	if sb := w.shown("api").Sandbox; sb.State != was.State || sb.Health != engine.Unknown || !strings.Contains(sb.Reason, "no engine watches it") {
+		t.Errorf("without an engine the sandbox is %s and %s: %s", sb.State, sb.Health, sb.Reason)
+	}
+	if p := w.process(long); !p.Running() || p.PID == 0 {
+		t.Errorf("without an engine the command is %+v", p)
+	}
 	w.ok("serve", "--detach")
 	w.goneOn("api", app)
 	if now := w.shown("api").Sandbox; now.State != was.State || now.Health != was.Health {
@@ -142,8 +148,13 @@ func TestAKilledEngineLeavesWhatRuns(t *testing.T) {
 	if p := w.process(long); !p.Running() || p.Exit != nil {
 		t.Errorf("the command that goes on: %+v", p)
 	}
-	w.ok("kill", long)
-	w.ok("stop", "api")
+	w.stopEngine(syscall.SIGKILL)
+	w.ok("kill", long) // it takes an engine
+	w.counter("web")
+	if r := w.run("stop", "--all"); r.code != exitUsage || !strings.Contains(r.err, "--yes") {
+		t.Errorf("nobody was asked: exit %d %s%s", r.code, r.out, r.err)
+	}
+	w.ok("stop", "--all", "--yes")
 	if left := w.processes(); len(left) != 0 {
 		t.Errorf("left when the sandbox is stopped: %q", left)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"sbx/client"
 	"sbx/engine"
+	"sbx/engine/driver"
+	"sbx/engine/driver/host"
 	"sbx/engine/local"
 	"sbx/store"
 )
@@ -87,7 +89,9 @@ func (c *cli) dialSocket(ctx context.Context) (engine.Engine, error) {
 // openToLook opens the store read-only. An empty data directory is an empty
 // fleet.
 func (c *cli) openToLook(ctx context.Context) (engine.Engine, error) {
-	return local.Look(ctx, c.cfg.home, version, healPolicy(c.cfg))
+	return local.Look(ctx, c.cfg.home, version, healPolicy(c.cfg), func(ctx context.Context) []driver.KeptProcess {
+		return host.Kept(ctx, c.cfg.home)
+	})
 }
 
 // embedEngine runs the engine in this process: a dashboard leaves its sandboxes

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"sbx/engine"
+	"sbx/engine/local"
 )
 
 // commandFlags are those of a command to run: exec and spawn have them.
@@ -208,14 +209,20 @@ was killed, 1 if it had exited, 4 if there is no such process.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			e, err := c.open(ctx, toLook) // without an engine nothing runs that could be killed
+			e, err := c.open(ctx, toLook)
 			if err != nil {
 				return err
 			}
-			defer e.Close()
+			defer func() { e.Close() }()
 			p, err := engine.FindProcess(ctx, e, args[0])
 			if err != nil {
 				return err
+			}
+			if _, looks := e.(*local.Looker); looks && p.Running() {
+				e.Close()
+				if e, err = c.open(ctx, toChange); err != nil {
+					return err
+				}
 			}
 			return c.kill(ctx, e, p)
 		},

@@ -99,7 +99,8 @@ func (c *cli) leaveEmbedded(ctx context.Context, e engine.Engine, choice tui.Cho
 		return errors.Join(err, e.Close())
 	}
 	if choice == tui.StopAll {
-		return errors.Join(stopAll(ctx, e, snap), e.Close())
+		_, err := stopAll(ctx, e, snap)
+		return errors.Join(err, e.Close())
 	}
 	if err := e.Close(); err != nil || !anyWantedUp(snap) {
 		return err
@@ -118,20 +119,6 @@ func anyWantedUp(s *engine.Snapshot) bool {
 		}
 	}
 	return false
-}
-
-// stopAll stops what is up, so that the next engine leaves it down.
-func stopAll(ctx context.Context, e engine.Engine, snap *engine.Snapshot) error {
-	var errs []error
-	for id, sb := range snap.Sandboxes {
-		if sb.Wanted != engine.Up {
-			continue
-		}
-		if _, err := engine.StopAll(ctx, e, id); err != nil && engine.AsCode(err) != engine.NotFound {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func (c *cli) tuiConfig(e engine.Engine, o tuiOptions) tui.Config {

@@ -52,30 +52,6 @@ func newStartCmd(c *cli) *cobra.Command {
 	return cmd
 }
 
-func newStopCmd(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "stop SANDBOX",
-		Short:   "Stop a sandbox; its files stay",
-		Example: "  sbx stop api",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return c.withSandbox(ctx, args[0], func(e engine.Engine, sb engine.Sandbox) error {
-				if _, err := engine.StopAll(ctx, e, sb.ID); err != nil {
-					return err
-				}
-				err := engine.Until(ctx, e, 2*time.Minute, func(s *engine.Snapshot) bool {
-					now, ok := s.Sandboxes[sb.ID]
-					return !ok || !now.State.Live()
-				})
-				return c.done(err, sb, "stopped")
-			})
-		},
-	}
-	addJSON(c, cmd)
-	return cmd
-}
-
 func newRmCmd(c *cli) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{

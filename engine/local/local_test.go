@@ -98,7 +98,7 @@ func TestWhatWasUpComesUpAgainAndWhatWasStoppedStaysDown(t *testing.T) {
 	if _, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/health", port)); err == nil {
 		t.Error("the app outlived its engine")
 	}
-	look, err := Look(t.Context(), dir, "test", healer.Policy{})
+	look, err := Look(t.Context(), dir, "test", healer.Policy{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

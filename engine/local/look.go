@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sbx/engine"
+	"sbx/engine/driver"
 	"sbx/engine/healer"
 	"sbx/engine/logs"
 	"sbx/store"
@@ -22,14 +23,16 @@ type Looker struct {
 	logs  *logs.Store
 	about engine.About
 	heal  healer.Policy
+	kept  func(context.Context) []driver.KeptProcess
 }
 
 var _ engine.Engine = (*Looker)(nil)
 
 // Look opens a data directory read-only. An empty one is an empty fleet. heal
-// is the policy that an engine would have.
-func Look(ctx context.Context, dir, version string, heal healer.Policy) (*Looker, error) {
-	l := &Looker{about: engine.About{Version: version, Protocol: engine.Protocol}, heal: heal}
+// is the policy that an engine would have, kept says what goes on without one; nil:
+// nothing does.
+func Look(ctx context.Context, dir, version string, heal healer.Policy, kept func(context.Context) []driver.KeptProcess) (*Looker, error) {
+	l := &Looker{about: engine.About{Version: version, Protocol: engine.Protocol}, heal: heal, kept: kept}
 	st, err := store.OpenReadOnly(ctx, dir)
 	if errors.Is(err, engine.NotFound) {
 		return l, nil
@@ -54,8 +57,25 @@ func (l *Looker) Do(context.Context, engine.Action) (engine.Receipt, error) {
 	return engine.Receipt{}, errNotRunning
 }
 
-// Snapshot is the last that the store knows. Without an engine nothing runs,
-// whatever the rows of one that was killed may say.
+// unwatched is said of what goes on without an engine.
+const unwatched = "it goes on, and no engine watches it"
+
+// alive are the processes that go on without an engine.
+func (l *Looker) alive(ctx context.Context) map[engine.ProcessID]bool {
+	on := map[engine.ProcessID]bool{}
+	if l.kept == nil {
+		return on
+	}
+	for _, k := range l.kept(ctx) {
+		if !k.Exited {
+			on[k.Process] = true
+		}
+	}
+	return on
+}
+
+// Snapshot is the last that the store knows. Without an engine nothing runs but
+// what is kept, whatever the rows of one that was killed may say.
 func (l *Looker) Snapshot(ctx context.Context) (*engine.Snapshot, error) {
 	if l.store == nil {
 		s := engine.NewSnapshot(engine.Position{Epoch: 1})
@@ -67,25 +87,40 @@ func (l *Looker) Snapshot(ctx context.Context) (*engine.Snapshot, error) {
 		return nil, err
 	}
 	s.About = l.about
+	on := l.alive(ctx)
+	up := map[engine.SandboxID]bool{}
+	for id, p := range s.Processes {
+		up[p.Sandbox] = up[p.Sandbox] || on[id] && !p.State.Over()
+		s.Processes[id] = atRest(p, on)
+	}
 	for id, sb := range s.Sandboxes {
 		if sb.State.Live() {
-			sb.State = engine.Cold
-			if sb.Health != engine.Broken {
-				sb.Health, sb.Reason = engine.Unknown, "no engine is running"
-			}
-			s.Sandboxes[id] = sb
+			s.Sandboxes[id] = unseen(sb, up[id])
 		}
-	}
-	for id, p := range s.Processes {
-		s.Processes[id] = atRest(p)
 	}
 	return s, nil
 }
 
-// atRest is a process without an engine: whatever its row may say, it is over.
-func atRest(p engine.Process) engine.Process {
+// unseen is a sandbox without an engine that was live when there was one.
+func unseen(sb engine.Sandbox, up bool) engine.Sandbox {
+	why := unwatched
+	if !up {
+		sb.State, why = engine.Cold, "no engine is running"
+	}
+	if sb.Health != engine.Broken || up {
+		sb.Health, sb.Reason = engine.Unknown, why
+	}
+	return sb
+}
+
+// atRest is a process without an engine: whatever its row may say, it is over,
+// unless it is one of those that go on.
+func atRest(p engine.Process, on map[engine.ProcessID]bool) engine.Process {
 	switch {
 	case p.State.Over():
+		return p
+	case on[p.ID]:
+		p.Reason = unwatched
 		return p
 	case p.Once():
 		p.State, p.Reason = engine.ProcessExited, "no engine is running"
@@ -172,7 +207,7 @@ func (l *Looker) ProcessByID(ctx context.Context, id engine.ProcessID) (p engine
 		p, err = tx.Process(id)
 		return err
 	})
-	return atRest(p), err
+	return atRest(p, l.alive(ctx)), err
 }
 
 // ListProcesses are the processes as they were last seen.
@@ -184,8 +219,9 @@ func (l *Looker) ListProcesses(ctx context.Context, id engine.SandboxID) ([]engi
 		return nil, engine.Errorf(engine.NotFound, "no sandbox %s", id)
 	}
 	list, err := listProcesses(ctx, l.store, id)
+	on := l.alive(ctx)
 	for i, p := range list {
-		list[i] = atRest(p)
+		list[i] = atRest(p, on)
 	}
 	return list, err
 }

@@ -70,6 +70,9 @@ func (*Host) Reap(context.Context) ([]string, error) { return nil, nil }
 // Close has nothing to let go.
 func (*Host) Close() error { return nil }
 
+// Kept is nothing here.
+func Kept(context.Context, string) []driver.KeptProcess { return nil }
+
 // ConfineMain is the launcher, which there is none of.
 func ConfineMain([]string) int {
 	fmt.Fprintln(os.Stderr, "sbx:", errLinux)

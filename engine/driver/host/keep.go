@@ -192,6 +192,28 @@ func (h *Host) takeOver(ctx context.Context, p *proc, r *shim.Remote, c *shim.Cl
 	close(p.begun)
 }
 
+// Kept is what goes on in a data directory whose engine is gone; it only looks.
+func Kept(ctx context.Context, dir string) (list []driver.KeptProcess) {
+	ctx, cancel := context.WithTimeout(ctx, peekWithin)
+	defer cancel()
+	dirs, _ := filepath.Glob(filepath.Join(dir, "shims", "[0-9]*")) // the pattern is right
+	for _, dir := range dirs {
+		states, err := shim.Peek(ctx, dir)
+		if err != nil {
+			continue // it has ended, or can't be asked: nothing is known to go on
+		}
+		for _, s := range states {
+			list = append(list, driver.KeptProcess{
+				Sandbox: engine.SandboxID(s.Box), Process: engine.ProcessID(s.ID), Exited: s.Exit != nil,
+			})
+		}
+	}
+	return list
+}
+
+// peekWithin bounds a look at all shims.
+const peekWithin = 5 * time.Second
+
 // plain is the box behind what Attach returns.
 func plain(b driver.Box) *box {
 	if s, ok := b.(shimBox); ok {
