@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,11 +43,7 @@ func newArchiveLsCmd(c *cli) *cobra.Command {
 			defer e.Close()
 			var id engine.SandboxID
 			if len(args) == 1 {
-				snap, err := e.Snapshot(ctx)
-				if err != nil {
-					return err
-				}
-				sb, err := snap.Find(args[0])
+				sb, err := archivedAs(ctx, e, args[0])
 				if err != nil {
 					return err
 				}
@@ -86,7 +84,7 @@ func (c *cli) printArchives(list []engine.Archive) error {
 			upload = "waiting"
 		}
 		rows = append(rows, []string{
-			string(a.Sandbox), a.Name, age(time.Now(), a.Saved), engine.Size(a.Size).String(), engine.Size(a.Bytes).String(), where, upload,
+			string(a.Sandbox), a.Name, age(time.Now(), a.Saved), engine.Size(a.Size).String(), strconv.FormatInt(a.Files, 10), where, upload,
 		})
 	}
 	if c.json {
@@ -136,22 +134,51 @@ func newArchiveRestoreCmd(c *cli) *cobra.Command {
 	return cmd
 }
 
+// archivedAs is a sandbox, or what an archive says of one that is gone.
+func archivedAs(ctx context.Context, e engine.Engine, ref string) (engine.Sandbox, error) {
+	snap, err := e.Snapshot(ctx)
+	if err != nil {
+		return engine.Sandbox{}, err
+	}
+	sb, err := snap.Find(ref)
+	if engine.AsCode(err) != engine.NotFound {
+		return sb, err
+	}
+	list, err2 := e.Archives(ctx, "")
+	if err2 != nil {
+		return sb, err2
+	}
+	for _, a := range list {
+		if string(a.Sandbox) == ref {
+			return engine.Sandbox{ID: a.Sandbox, Name: a.Name}, nil
+		}
+	}
+	return sb, err
+}
+
 func newArchiveRmCmd(c *cli) *cobra.Command {
 	var yes bool
 	var from string
 	cmd := &cobra.Command{
 		Use:     "rm SANDBOX",
-		Short:   "Delete a sandbox's archive, here and far away",
+		Short:   "Delete a sandbox's archive, here and far away, also of one that is gone",
 		Example: "  sbx archive rm api --yes\n  sbx archive rm api --from remote --yes",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return c.toSandbox(ctx, toChange, args[0], func(e engine.Engine, sb engine.Sandbox) error {
-				if err := c.confirm(yes, "delete the archive of %s?", sb.Name); err != nil {
-					return err
-				}
-				return c.act(ctx, e, sb, engine.RemoveArchive{Sandbox: sb.ID, Where: engine.ArchivePlace(from)}, sb.Name)
-			})
+			e, err := c.open(ctx, toChange)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			sb, err := archivedAs(ctx, e, args[0])
+			if err != nil {
+				return err
+			}
+			if err := c.confirm(yes, "delete the archive of %s?", sb.Name); err != nil {
+				return err
+			}
+			return c.act(ctx, e, sb, engine.RemoveArchive{Sandbox: sb.ID, Where: engine.ArchivePlace(from)}, sb.Name)
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "local or remote (both)")

@@ -210,7 +210,11 @@ func TestADeletionWaitsForAPlaceThatIsAway(t *testing.T) {
 	cancel()
 	<-done
 	far.set(false)
-	run(t, openKeeper(t, dir, far))
+	k = openKeeper(t, dir, far)
+	if _, err := k.Restore(t.Context(), boxID, ws, ""); engine.AsCode(err) != engine.NotFound {
+		t.Errorf("what was deleted came back: %v", err)
+	}
+	run(t, k)
 	eventually(t, "all to be gone", func() bool { return len(far.keys(t)) == 0 && len(dirNames(t, dir)) == 0 })
 }
 

@@ -129,6 +129,9 @@ func (t tarReader) Read(b []byte) (int, error) {
 // on. A local one that is as it should be is left alone.
 func (k *Keeper) fetch(ctx context.Context, id engine.SandboxID) (Manifest, error) {
 	var m Manifest
+	if _, err := os.Stat(k.path(string(id) + goneSuffix)); err == nil {
+		return m, engine.Errorf(engine.NotFound, "it is being deleted")
+	}
 	temp := k.path(string(id) + ".fetch" + newSuffix)
 	defer os.Remove(temp) // renamed by then, or rubbish
 	if err := k.fetchObject(ctx, manifestKey(id), temp); err != nil {

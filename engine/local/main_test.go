@@ -14,13 +14,19 @@ import (
 	"sbx/engine/healer"
 	"sbx/engine/pool"
 	"sbx/engine/process"
+	"sbx/engine/shim"
 )
 
 // TestMain lets the test binary be the launcher that the host driver runs
-// inside of sandboxes.
+// inside of sandboxes, and the shim that keeps processes.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "confine" {
-		os.Exit(host.ConfineMain(os.Args[2:]))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "confine":
+			os.Exit(host.ConfineMain(os.Args[2:]))
+		case "shim":
+			os.Exit(shim.Main(os.Args[2:]))
+		}
 	}
 	os.Exit(m.Run())
 }
@@ -31,12 +37,17 @@ const scale = 0.05
 // config is an engine's over dir with the real driver.
 func config(tb testing.TB, dir, isolation string) Config {
 	tb.Helper()
+	return configWith(tb, dir, isolation, nil)
+}
+
+func configWith(tb testing.TB, dir, isolation string, shims *host.Shims) Config {
+	tb.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	drv := host.New(host.Config{Dir: dir, Helper: []string{exe}, Isolation: isolation, Log: log})
+	drv := host.New(host.Config{Dir: dir, Helper: []string{exe}, Isolation: isolation, Shims: shims, Log: log})
 	if err := drv.Open(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
