@@ -347,3 +347,36 @@ func TestAStoppedShimGoesOn(t *testing.T) {
 	w.ok("serve", "--detach")
 	w.goneOn("api", app)
 }
+
+// TestLimitsOutliveTheEngine by the kernel's groups, or else by those of the
+// process itself.
+func TestLimitsOutliveTheEngine(t *testing.T) {
+	t.Parallel()
+	needCommand(t, "python3")
+	w := newWorld(t, nil)
+	dir := filepath.Join(filepath.Dir(w.home), "limited")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.write(dir, "sbx.toml", "[app]\ncommand = \"sleep 3600\"\n[limits]\nmemory = \"128MB\"\n")
+	w.ok("create", "--from", dir, "--name", "api")
+	const hog = `python3 -c "b = bytearray(500 << 20); print('got it')"`
+	held := func(when string) {
+		t.Helper()
+		if r := w.run("exec", "api", "--", hog); r.code == 0 || strings.Contains(r.out, "got it") {
+			t.Errorf("%s: four times its memory: exit %d %s%s", when, r.code, r.out, r.err)
+		}
+	}
+	held("at first")
+	old := strings.TrimSpace(w.ok("spawn", "api", "--", "echo begun; while ! test -e go; do sleep 0.05; done; "+hog))
+	w.eventually("it has begun", func() bool { return len(w.logOf("api", "--process", old)) == 1 })
+	w.stopEngine(syscall.SIGKILL)
+	w.ok("serve", "--detach")
+	w.ok("exec", "api", "--", "touch go")
+	w.eventually("it has ended", func() bool { return w.process(old).Exit != nil })
+	if p := w.process(old); p.Exit.Code == 0 || len(w.logOf("api", "--process", old, "--grep", "got it")) > 0 {
+		t.Errorf("what was started before: %+v", p.Exit)
+	}
+	held("by the next engine")
+	w.ok("stop", "api")
+}
