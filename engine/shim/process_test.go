@@ -93,7 +93,11 @@ func TestAnExitOutlivesTheShim(t *testing.T) {
 	if err != nil || len(exits) != 1 || exits[0].Exit.Code != 3 {
 		t.Fatalf("left are %+v %v", exits, err)
 	}
-	Left(d.dir, exits[0]).Forget()
+	ours := exits[0]
+	if exits[0].Boot = "another"; Left(d.dir, exits[0]).Tree() != (Tree{}) || Left(d.dir, ours).Tree() != ours.Tree {
+		t.Error("what is left of another boot is looked for")
+	}
+	Left(d.dir, ours).Forget()
 	Tidy(d.dir)
 	if _, err := os.Stat(d.dir); !os.IsNotExist(err) {
 		t.Errorf("its directory stays: %v", err)

@@ -81,8 +81,12 @@ func ReadProcs() map[int]Stat {
 }
 
 // Descendants are the living processes below root and root itself, and those
-// of its session, which orphans keep.
+// of its session, which orphans keep. Where root's pid has gone to another
+// process, the session is that one's.
 func Descendants(table map[int]Stat, root Stat) []Stat {
+	if root.PID <= 0 {
+		return nil
+	}
 	children := make(map[int][]int, len(table))
 	for pid, s := range table {
 		children[s.Parent] = append(children[s.Parent], pid)
@@ -103,9 +107,10 @@ func Descendants(table map[int]Stat, root Stat) []Stat {
 			add(child)
 		}
 	}
-	if s, ok := table[root.PID]; ok && s.Start == root.Start {
-		add(root.PID)
+	if s, ok := table[root.PID]; ok && s.Start != root.Start {
+		return nil
 	}
+	add(root.PID)
 	for pid, s := range table {
 		if s.Session == root.PID && s.Start >= root.Start {
 			add(pid)

@@ -30,3 +30,29 @@ func FuzzParseStat(f *testing.F) {
 		}
 	})
 }
+
+func TestASessionOfAReusedPidIsAStrangers(t *testing.T) {
+	ours := shim.Stat{PID: 50, Start: 100}
+	orphan := shim.Stat{PID: 51, Start: 101, Session: 50, Parent: 1}
+	for _, c := range []struct {
+		name  string
+		table []shim.Stat
+		want  int
+	}{
+		{"alive", []shim.Stat{ours, orphan, {PID: 52, Start: 102, Parent: 50}}, 3},
+		{"gone, its orphan not", []shim.Stat{orphan}, 1},
+		{"its pid used again", []shim.Stat{{PID: 50, Start: 900, Session: 50}, {PID: 51, Start: 901, Session: 50, Parent: 50}}, 0},
+		{"older than it", []shim.Stat{{PID: 49, Start: 99, Session: 50}}, 0},
+	} {
+		table := map[int]shim.Stat{}
+		for _, s := range c.table {
+			table[s.PID] = s
+		}
+		if got := shim.Descendants(table, ours); len(got) != c.want {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+	if got := shim.Descendants(map[int]shim.Stat{2: {PID: 2}}, shim.Stat{}); len(got) != 0 {
+		t.Errorf("of nobody: %+v", got)
+	}
+}

@@ -99,6 +99,10 @@ func (c *Client) Adopt(ctx context.Context, hooks func(State) Hooks) ([]*Remote,
 	}
 	var list []*Remote
 	for _, s := range a.List {
+		if s.Exit == nil && !c.isOurs(s) {
+			c.log.Warn("leaving alone what the shim calls its own and is not", "child", s.ID, "pid", s.Tree.Root.PID)
+			continue
+		}
 		r := &Remote{client: c, dir: c.dir, done: make(chan struct{}), state: s, answered: true}
 		if s.Exit == nil {
 			r.hooks = hooks(s)
@@ -120,8 +124,18 @@ func (c *Client) Adopt(ctx context.Context, hooks func(State) Hooks) ([]*Remote,
 	return list, nil
 }
 
-// Left is a child that ended, and then its shim.
+// isOurs reports whether a child is still who it was, and the shim's own.
+func (c *Client) isOurs(s State) bool {
+	now, ok := StatOf(s.Tree.Root.PID)
+	return !ok || now.Start == s.Tree.Root.Start && now.Parent == c.Hello().PID // gone: its exit is on its way
+}
+
+// Left is a child that ended, and then its shim. Of another boot nothing can be
+// left of its tree, and whoever has its pids is a stranger.
 func Left(dir string, s State) *Remote {
+	if s.Boot != BootID() {
+		s.Tree = Tree{}
+	}
 	r := &Remote{dir: dir, done: make(chan struct{}), state: s}
 	r.end(*s.Exit, false)
 	return r

@@ -187,7 +187,7 @@ func (s *server) start(ctx context.Context, o *Order) (a reply, err error) {
 	if o == nil || o.Log == nil || len(o.Argv) == 0 {
 		return a, engine.Errorf(engine.Invalid, "the order is not complete")
 	}
-	h := &held{order: *o, state: State{ID: o.ID, Box: o.Box, Stdin: o.Stdin, TTY: o.TTY != nil}, ready: make(chan struct{})}
+	h := &held{order: *o, state: State{ID: o.ID, Box: o.Box, Stdin: o.Stdin, TTY: o.TTY != nil, Boot: BootID()}, ready: make(chan struct{})}
 	if err := s.admit(h); err != nil {
 		return a, err
 	}

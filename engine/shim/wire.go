@@ -79,6 +79,7 @@ type State struct {
 	Tree     Tree      `json:"tree"`
 	Started  time.Time `json:"started"`
 	LogStart int64     `json:"logStart"`
+	Boot     string    `json:"boot,omitempty"` // the kernel's id of the boot that Tree is of
 	Stdin    bool      `json:"stdin,omitempty"`
 	TTY      bool      `json:"tty,omitempty"`
 	// Exit is how it ended; nil while it lives.
