@@ -57,8 +57,10 @@ type HealRun struct {
 	// Summary says what was seen and tried; Next what an operator can do.
 	Summary string `json:"summary,omitempty"`
 	Next    string `json:"next,omitempty"`
-	// Diff is what a plan would change, as a unified diff.
-	Diff string `json:"diff,omitempty"`
+	// Would is what a plan would do, in order and in words; Diff what of that
+	// are changes of files, as a unified diff.
+	Would []string `json:"would,omitempty"`
+	Diff  string   `json:"diff,omitempty"`
 	// FixedBy names the playbook, "model" or "plan" of a healed run.
 	FixedBy string `json:"fixedBy,omitempty"`
 	// Commit is the commit that holds the fix; NotCommitted says why there is

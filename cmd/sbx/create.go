@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -119,7 +120,11 @@ const settleWithin = 15 * time.Minute
 func (c *cli) untilSettled(ctx context.Context, e engine.Engine, sb engine.Sandbox) (engine.Sandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
+	ctx, give := context.WithCancelCause(ctx)
+	defer give(nil)
 	said := ""
+	hold := holdWatch{cancel: give}
+	defer hold.free()
 	err := engine.Watch(ctx, e, func(s *engine.Snapshot, _ *engine.Event) (bool, error) {
 		now, ok := s.Sandboxes[sb.ID]
 		if !ok {
@@ -130,8 +135,12 @@ func (c *cli) untilSettled(ctx context.Context, e engine.Engine, sb engine.Sandb
 			said = line
 			c.say("%s", line)
 		}
+		hold.look(now, s.Runs[sb.ID])
 		return settled(s, now), nil
 	})
+	if held := (*engine.Error)(nil); errors.As(context.Cause(ctx), &held) {
+		return sb, held
+	}
 	if ctx.Err() == context.DeadlineExceeded {
 		return sb, engine.Errorf(engine.Unavailable, "%s is still %s: %w", sb.Name, sb.Health, context.DeadlineExceeded)
 	}

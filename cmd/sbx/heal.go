@@ -10,7 +10,7 @@ import (
 )
 
 func newHealCmd(c *cli) *cobra.Command {
-	var cancel, full, diffs, resume bool
+	var cancel, full, diffs, resume, plan, apply bool
 	var note string
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -19,8 +19,14 @@ func newHealCmd(c *cli) *cobra.Command {
 		Long: `Heal a sandbox now, tell how it goes, and exit by the outcome:
 
   0 healed, or healthy already   3 still broken   4 no such sandbox
-  5 somebody else heals it       6 budget spent   124 timed out`,
-		Example: "  sbx heal api\n  sbx heal api --json\n  sbx heal --resume api\n  sbx heal --cancel api",
+  5 somebody else heals it       6 budget spent   124 timed out
+
+With --plan nothing is changed: what is wrong is found out, and what would be
+done is told (0, or 3 if nothing was found that would help). A model then works
+without running anything: its changes are kept aside, and shown as a diff.
+--apply does the latest plan and nothing else; it is refused (5) if any file
+has changed since.`,
+		Example: "  sbx heal --plan api\n  sbx heal --apply api\n  sbx heal api\n  sbx heal api --json\n  sbx heal --resume api\n  sbx heal --cancel api",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -34,17 +40,24 @@ func newHealCmd(c *cli) *cobra.Command {
 					_, err := e.Do(ctx, engine.NewAction(engine.CancelHeal{Sandbox: sb.ID}))
 					return c.done(err, sb, "heal cancelled")
 				}
+				if apply {
+					return c.heal(ctx, e, sb, engine.ApplyPlan{Sandbox: sb.ID}, story{full: full, diffs: diffs})
+				}
 				open := snapRunOpen(ctx, e, sb.ID)
 				if note != "" && open {
 					_, err := e.Do(ctx, engine.NewAction(engine.NoteHeal{Sandbox: sb.ID, Text: note}))
 					return c.done(err, sb, "the model is told with its next request")
 				}
-				body := engine.StartHeal{Sandbox: sb.ID, Resume: resume, Note: note}
-				return c.heal(ctx, e, sb, body, story{full: full, diffs: diffs})
+				body := engine.StartHeal{Sandbox: sb.ID, Resume: resume, Note: note, Plan: plan}
+				return c.heal(ctx, e, sb, body, story{full: full, diffs: diffs, plan: plan})
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&cancel, "cancel", false, "abort the open heal run; what it changed is rolled back")
+	cmd.Flags().BoolVar(&plan, "plan", false, "only find out what is wrong and what would help; nothing is changed")
+	cmd.Flags().BoolVar(&apply, "apply", false, "do what the latest plan says, and nothing else")
+	cmd.MarkFlagsMutuallyExclusive("plan", "apply", "cancel", "resume")
+	cmd.MarkFlagsMutuallyExclusive("apply", "note")
 	cmd.Flags().BoolVar(&resume, "resume", false, "give it back to the healer's loop as well: maintenance and quarantine end")
 	cmd.Flags().StringVar(&note, "note", "", "tell the model something; while it works, with its next request")
 	cmd.Flags().BoolVar(&diffs, "diffs", false, "unfold diffs")
@@ -62,7 +75,7 @@ func snapRunOpen(ctx context.Context, e engine.Engine, id engine.SandboxID) bool
 }
 
 // heal opens a run and tells it to its end.
-func (c *cli) heal(ctx context.Context, e engine.Engine, sb engine.Sandbox, body engine.StartHeal, s story) error {
+func (c *cli) heal(ctx context.Context, e engine.Engine, sb engine.Sandbox, body engine.ActionBody, s story) error {
 	before, err := e.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -93,7 +106,7 @@ func (c *cli) heal(ctx context.Context, e engine.Engine, sb engine.Sandbox, body
 
 func healExit(r engine.HealRun) error {
 	switch r.Outcome {
-	case engine.Healed:
+	case engine.Healed, engine.Planned:
 		return nil
 	case engine.NotHealed:
 		return exit(exitBroken)

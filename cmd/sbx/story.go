@@ -16,6 +16,8 @@ type story struct {
 	name func(engine.SandboxID) string
 	// full: tool results and diffs unfolded; diffs: those alone.
 	full, diffs bool
+	// plan: a plan's diff unfolded, at its end.
+	plan bool
 	// told is what was last said of each incident, so that only news is told.
 	told map[engine.IncidentID]string
 }
@@ -42,7 +44,7 @@ func (s story) facts(ev engine.Event) []string {
 			lines = s.tellStep(b.Step)
 		}
 	case engine.HealFinished:
-		lines = tellEnd(b.Run)
+		lines = s.tellEnd(b.Run)
 	case engine.HealNoted:
 		lines = tellNote(b.Note)
 	case engine.IncidentChanged:
@@ -154,7 +156,7 @@ func (s story) tellStep(st engine.Step) []string {
 	return lines
 }
 
-func tellEnd(r engine.HealRun) []string {
+func (s story) tellEnd(r engine.HealRun) []string {
 	end := map[engine.Outcome]string{
 		engine.Healed:      "READY    healed",
 		engine.NotHealed:   "BROKEN   gave up",
@@ -163,6 +165,9 @@ func tellEnd(r engine.HealRun) []string {
 		engine.Interrupted: "stopped  interrupted",
 		engine.Planned:     "PLAN     made, nothing was changed",
 	}[r.Outcome]
+	if r.Plan && r.Outcome != engine.Planned {
+		end = "no plan  " + string(r.Outcome)
+	}
 	line := fmt.Sprintf("%s after %s (%s)", end, took(r.Ended.Sub(r.Started)), engine.Short(r.ID))
 	if r.FixedBy != "" {
 		line += ", fixed by " + r.FixedBy
@@ -176,6 +181,7 @@ func tellEnd(r engine.HealRun) []string {
 	lines := []string{line}
 	for _, more := range []struct{ word, text string }{
 		{"", r.Summary},
+		{"would: ", strings.Join(r.Would, "; ")},
 		{"not committed: ", r.NotCommitted},
 		{"kept, because somebody changed it meanwhile: ", strings.Join(r.KeptByUser, ", ")},
 		{"next: ", r.Next},
@@ -184,7 +190,14 @@ func tellEnd(r engine.HealRun) []string {
 			lines = append(lines, indent(firstLines(more.word+more.text, 6))...)
 		}
 	}
-	return lines
+	if r.Diff == "" {
+		return lines
+	}
+	if s.plan || s.full || s.diffs {
+		return append(lines, indent(strings.Split(strings.TrimRight(r.Diff, "\n"), "\n"))...)
+	}
+	add, del := diffCount(r.Diff)
+	return append(lines, fmt.Sprintf("  diff: +%d -%d", add, del))
 }
 
 func indent(lines []string) []string {

@@ -26,7 +26,14 @@ type part struct{ Name, Text string }
 // changes, and one message with everything that is known. tried are the
 // earlier attempts of this run.
 func (h *heal) brief(ev playbook.Evidence, tried []string) (agent.Transcript, error) {
-	t, err := makeBrief(ev, tried, h.sb.Spec.Heal.Attempts, rand.Text()[:16])
+	of := h.sb.Spec.Heal.Attempts
+	if h.run.Plan {
+		of = 1
+	}
+	t, err := makeBrief(ev, tried, of, rand.Text()[:16])
+	if h.run.Plan {
+		t.System += planRules
+	}
 	for i := range t.Messages {
 		t.Messages[i].Text = h.redact(t.Messages[i].Text)
 	}

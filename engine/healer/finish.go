@@ -46,6 +46,9 @@ func (h *heal) startAfter(ctx context.Context, done result) {
 
 // files does what is to be done in the workspace, in bounded time.
 func (h *heal) files(ctx context.Context, end ending, why *cutError) (result, error) {
+	if h.run.Plan {
+		return result{}, nil // it has changed nothing
+	}
 	ctx, cancel := context.WithTimeout(ctx, h.p.UndoTimeout+h.p.InstallTimeout)
 	defer cancel()
 	if end.outcome == engine.Healed {
@@ -80,6 +83,9 @@ func (h *heal) close(ctx context.Context, end ending, done result) error {
 		run.Summary, run.Next, run.FixedBy = h.words(end.summary), h.words(end.next), end.fixedBy
 		run.Changed, run.KeptByUser = done.changed, done.kept
 		run.Commit, run.NotCommitted = done.commit, h.words(done.notCommitted)
+		if run.Plan {
+			return h.raiseWaiting(tx)
+		}
 		switch end.outcome {
 		case engine.Healed:
 			return errors.Join(fireHealth(tx, run.Sandbox, engine.Repaired, ""), h.raiseIfDown(tx))

@@ -158,7 +158,7 @@ func (l *loop) answer(tx *store.Tx, sb engine.Sandbox, sig engine.Signal, v engi
 	if v.Action != engine.Repair {
 		return judged(tx, sig, v, "")
 	}
-	_, err := openRun(tx, sb, sig, v, l.redact(causeOf(sig)), actor)
+	_, err := openRun(tx, sb, sig, v, engine.HealRun{Cause: l.redact(causeOf(sig)), By: actor})
 	return err
 }
 

@@ -2,6 +2,7 @@ package healer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ func judge(now time.Time, p Policy, sb engine.Sandbox, proc engine.Process, past
 // judgeBy is judge with another way to weigh what was seen.
 func judgeBy(now time.Time, p Policy, sb engine.Sandbox, runs []engine.HealRun, sig engine.Signal, weigh func() (engine.VerdictAction, string)) (v engine.Verdict, quarantine bool) {
 	action, reason := admit(now, sb, runs, sig)
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r engine.HealRun) bool { return r.Plan }) // they did nothing
 	if action == engine.Repair && sig.Kind != engine.HandSignal {
 		action, reason = weigh()
 		if why := orElse(cancelled(sb, runs), flapping(now, p, sb.Resumed, runs)); why != "" && action == engine.Repair {
@@ -49,6 +51,8 @@ func admit(now time.Time, sb engine.Sandbox, runs []engine.HealRun, sig engine.S
 		return engine.Ignore, "it is cold: nothing of it should run"
 	case sb.Health == engine.Healing:
 		return engine.Ignore, "it is being healed already" + ownerOf(runs)
+	case slices.ContainsFunc(runs, func(r engine.HealRun) bool { return r.Plan && r.Open() }):
+		return engine.Wait, planWaits
 	case sb.State == engine.Warming:
 		return engine.Wait, "it is coming up: how that goes is told by new signals"
 	case byHand:

@@ -121,7 +121,7 @@ func settled(sb engine.Sandbox) bool {
 
 func openedSince(runs []engine.HealRun, at time.Time) bool {
 	for _, r := range runs {
-		if !r.Started.Before(at) {
+		if !r.Plan && !r.Started.Before(at) {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"sbx/engine"
 	"sbx/engine/agent"
+	"sbx/engine/driver"
 )
 
 // kit is the ten tools of one attempt. What they may not do is decided here, in
@@ -20,9 +21,20 @@ type kit struct {
 	seen map[string]engine.Version
 	// acted: something was called that can change what runs.
 	acted bool
+	files driver.Files
+	// staged is where writes go in a run that only plans; else nil.
+	staged *staged
 }
 
-func newKit(h *heal) *kit { return &kit{h: h, seen: map[string]engine.Version{}} }
+func newKit(h *heal) *kit {
+	k := &kit{h: h, seen: map[string]engine.Version{}}
+	if h.staged != nil {
+		k.staged, k.files = h.staged, h.staged
+	} else if h.box != nil {
+		k.files = h.box.Files()
+	}
+	return k
+}
 
 // tool is one tool of the kit.
 type tool struct {
@@ -44,6 +56,9 @@ func (t tool) Call(ctx context.Context, input json.RawMessage) (string, error) {
 
 // all are the tools in the order in which every request names them.
 func (k *kit) all() []tool {
+	if k.staged != nil {
+		return k.planning()
+	}
 	return []tool{
 		k.read(), k.write(), k.edit(), k.list(), k.search(),
 		k.run(), k.install(), k.probe(), k.restart(), k.wait(),
@@ -172,7 +187,7 @@ func (k *kit) writable(ctx context.Context, name string) (string, error) {
 	}
 	p := path.Clean(name)
 	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
-		list, err := k.h.box.Files().ReadDir(ctx, path.Dir(dir))
+		list, err := k.files.ReadDir(ctx, path.Dir(dir))
 		if err != nil {
 			if engine.AsCode(err) == engine.NotFound {
 				continue // made with the file

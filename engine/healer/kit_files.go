@@ -40,7 +40,7 @@ func (k *kit) read() tool {
 			if err != nil {
 				return "", err
 			}
-			f, err := k.h.box.Files().ReadFile(ctx, in.Path, 0, 0)
+			f, err := k.files.ReadFile(ctx, in.Path, 0, 0)
 			if err != nil {
 				return "", err
 			}
@@ -93,11 +93,12 @@ func (k *kit) write() tool {
 			if err != nil {
 				return "", err
 			}
-			old, err := k.h.box.Files().ReadFile(ctx, p, 0, 0)
+			old, err := k.files.ReadFile(ctx, p, 0, 0)
 			if err != nil && engine.AsCode(err) != engine.NotFound {
 				return "", err
 			}
-			return k.replace(ctx, p, old, *in.Content)
+			text, err := k.replace(ctx, p, old, *in.Content)
+			return text, k.noted(planEdit{Path: p, Content: in.Content}, err)
 		},
 	}
 }
@@ -114,7 +115,7 @@ func (k *kit) replace(ctx context.Context, p string, old engine.File, content st
 	if err := markKept(p, string(old.Data), content); err != nil {
 		return "", err
 	}
-	v, err := k.h.box.Files().WriteFile(ctx, p, seen, []byte(content))
+	v, err := k.files.WriteFile(ctx, p, seen, []byte(content))
 	if engine.AsCode(err) == engine.Conflict {
 		return "", changedMeanwhile(p)
 	}
@@ -157,7 +158,7 @@ func (k *kit) edit() tool {
 			if err != nil {
 				return "", err
 			}
-			f, err := k.h.box.Files().ReadFile(ctx, p, 0, 0)
+			f, err := k.files.ReadFile(ctx, p, 0, 0)
 			if err != nil {
 				return "", err
 			}
@@ -167,7 +168,8 @@ func (k *kit) edit() tool {
 			case n > 1 && !in.All:
 				return "", engine.Errorf(engine.Invalid, "%s contains old %d times: give more of the text around it, or set all", p, n)
 			}
-			return k.replace(ctx, p, f, strings.ReplaceAll(string(f.Data), in.Old, *in.New))
+			text, err := k.replace(ctx, p, f, strings.ReplaceAll(string(f.Data), in.Old, *in.New))
+			return text, k.noted(planEdit{Path: p, Old: in.Old, New: *in.New}, err)
 		},
 	}
 }
@@ -185,7 +187,7 @@ func (k *kit) list() tool {
 			if err != nil {
 				return "", err
 			}
-			entries, err := k.h.box.Files().ReadDir(ctx, orElse(in.Path, "."))
+			entries, err := k.files.ReadDir(ctx, orElse(in.Path, "."))
 			if err != nil {
 				return "", err
 			}
@@ -245,12 +247,12 @@ func (k *kit) search() tool {
 func (k *kit) grep(ctx context.Context, re *regexp.Regexp, dir string) (string, error) {
 	var hits []string
 	files := 0
-	err := k.h.box.Files().Walk(ctx, dir, func(name string, fi engine.FileInfo) bool {
+	err := k.files.Walk(ctx, dir, func(name string, fi engine.FileInfo) bool {
 		if !fi.Mode.IsRegular() || fi.Size > maxSearch {
 			return ctx.Err() != nil
 		}
 		files++
-		f, err := k.h.box.Files().ReadFile(ctx, name, 0, 0)
+		f, err := k.files.ReadFile(ctx, name, 0, 0)
 		if err != nil || bytes.IndexByte(f.Data, 0) >= 0 {
 			return ctx.Err() != nil // gone or unreadable meanwhile, or no text
 		}

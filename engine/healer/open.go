@@ -15,39 +15,55 @@ var actor = engine.Actor{Kind: engine.ActorHealer}
 // and the note says so; one that is being healed is a Conflict that names who
 // asked.
 func Open(tx *store.Tx, p Policy, id engine.SandboxID, by engine.Actor) (engine.HealRun, string, error) {
-	sb, err := tx.Sandbox(id)
+	sb, run, err := mayOpen(tx, id)
 	if err != nil {
-		return engine.HealRun{}, "", err
+		return run, "", err
 	}
-	run, open, err := tx.OpenRun(id)
-	if err != nil {
-		return engine.HealRun{}, "", err
-	}
-	switch {
-	case open:
-		return run, "", engine.Errorf(engine.Conflict, "%s is being healed already: run %s, opened %s ago by %s (%s)",
-			sb.Name, engine.Short(run.ID), tx.Now.Sub(run.Started).Round(time.Second), run.By, run.Cause).
-			WithHint("watch it with: sbx logs --healer %s", sb.Name)
-	case sb.Chat != "":
-		return run, "", beingTalked(tx, sb)
-	case sb.Wanted != engine.Up || !sb.State.Live():
-		return run, "", engine.Errorf(engine.Conflict, "%s is %s: there is nothing to heal", sb.Name, downWords(sb)).
-			WithHint("start it first: sbx start %s", sb.Name)
-	case sb.State == engine.Warming:
-		return run, "", engine.Errorf(engine.Conflict, "%s is coming up", sb.Name).
-			WithHint("see how that goes with: sbx show %s", sb.Name)
-	case sb.Health == engine.Ready:
+	if sb.Health == engine.Ready {
 		return engine.HealRun{}, sb.Name + " is healthy: nothing to heal", nil
 	}
-	sig, err := tx.RaiseSignal(engine.Signal{
-		Sandbox: id, Kind: engine.HandSignal, Observed: handWords(sb, by), At: tx.Now,
-	})
+	sig, err := raiseHand(tx, sb, handWords(sb, by, "a heal"))
 	if err != nil {
 		return engine.HealRun{}, "", err
 	}
 	v := engine.Verdict{Action: engine.Repair, Reason: "asked for by hand", At: tx.Now}
-	run, err = openRun(tx, sb, sig, v, "by hand: "+by.String(), by)
+	run, err = openRun(tx, sb, sig, v, engine.HealRun{Cause: "by hand: " + by.String(), By: by})
 	return run, "", err
+}
+
+func raiseHand(tx *store.Tx, sb engine.Sandbox, words string) (engine.Signal, error) {
+	return tx.RaiseSignal(engine.Signal{Sandbox: sb.ID, Kind: engine.HandSignal, Observed: words, At: tx.Now})
+}
+
+// mayOpen is a sandbox that a run may be opened for, else a Conflict; one that
+// names the open run comes with it.
+func mayOpen(tx *store.Tx, id engine.SandboxID) (sb engine.Sandbox, run engine.HealRun, err error) {
+	if sb, err = tx.Sandbox(id); err != nil {
+		return sb, run, err
+	}
+	run, open, err := tx.OpenRun(id)
+	if err != nil {
+		return sb, run, err
+	}
+	switch {
+	case open:
+		doing := "is being healed already"
+		if run.Plan {
+			doing = "is being planned for already"
+		}
+		return sb, run, engine.Errorf(engine.Conflict, "%s %s: run %s, opened %s ago by %s (%s)",
+			sb.Name, doing, engine.Short(run.ID), tx.Now.Sub(run.Started).Round(time.Second), run.By, run.Cause).
+			WithHint("watch it with: sbx logs --healer %s", sb.Name)
+	case sb.Chat != "":
+		return sb, run, beingTalked(tx, sb)
+	case sb.Wanted != engine.Up || !sb.State.Live():
+		return sb, run, engine.Errorf(engine.Conflict, "%s is %s: there is nothing to heal", sb.Name, downWords(sb)).
+			WithHint("start it first: sbx start %s", sb.Name)
+	case sb.State == engine.Warming:
+		return sb, run, engine.Errorf(engine.Conflict, "%s is coming up", sb.Name).
+			WithHint("see how that goes with: sbx show %s", sb.Name)
+	}
+	return sb, run, nil
 }
 
 func downWords(sb engine.Sandbox) string {
@@ -60,8 +76,8 @@ func downWords(sb engine.Sandbox) string {
 	return string(sb.State)
 }
 
-func handWords(sb engine.Sandbox, by engine.Actor) string {
-	words := fmt.Sprintf("%s asked for a heal", by)
+func handWords(sb engine.Sandbox, by engine.Actor, what string) string {
+	words := fmt.Sprintf("%s asked for %s", by, what)
 	if sb.Reason != "" {
 		words += fmt.Sprintf(" (%s: %s)", sb.Health, sb.Reason)
 	}
@@ -73,27 +89,25 @@ func judged(tx *store.Tx, sig engine.Signal, v engine.Verdict, run engine.RunID)
 	return tx.JudgeSignal(sig)
 }
 
-// openRun writes the verdict and the queued run that it calls for, and makes
-// the sandbox healing, visibly at once.
-func openRun(tx *store.Tx, sb engine.Sandbox, sig engine.Signal, v engine.Verdict, cause string, by engine.Actor) (engine.HealRun, error) {
-	id := engine.RunID(engine.NewID(engine.RunPrefix))
-	if err := judged(tx, sig, v, id); err != nil {
+// openRun writes the verdict and the queued run that it calls for, with the
+// cause, the actor and the plan that run has, and makes the sandbox healing,
+// visibly at once.
+func openRun(tx *store.Tx, sb engine.Sandbox, sig engine.Signal, v engine.Verdict, run engine.HealRun) (engine.HealRun, error) {
+	run.ID, run.Signal = engine.RunID(engine.NewID(engine.RunPrefix)), sig.ID
+	if err := judged(tx, sig, v, run.ID); err != nil {
 		return engine.HealRun{}, err
 	}
 	trigger := engine.Fault
 	if sb.Health == engine.Broken {
 		trigger = engine.Retry
 	}
-	sb, err := tx.FireHealth(sb.ID, trigger, cause)
+	sb, err := tx.FireHealth(sb.ID, trigger, run.Cause)
 	if err != nil {
 		return engine.HealRun{}, err
 	}
-	run := engine.HealRun{
-		ID: id, Sandbox: sb.ID, Signal: sig.ID,
-		Cause: cause, By: by, State: engine.RunQueued, MaxAttempts: sb.Spec.Heal.Attempts, Started: tx.Now,
-	}
+	run = queued(tx, sb, run)
 	sb.Run = run.ID
-	if by.Kind != engine.ActorHealer {
+	if run.By.Kind != engine.ActorHealer {
 		sb.Resumed = tx.Now // what came before is forgiven
 	}
 	if err := tx.PutSandbox(&sb); err != nil {
@@ -103,6 +117,12 @@ func openRun(tx *store.Tx, sb engine.Sandbox, sig engine.Signal, v engine.Verdic
 		return run, err
 	}
 	return run, tx.TakeNotes(sb.ID, run.ID)
+}
+
+func queued(tx *store.Tx, sb engine.Sandbox, run engine.HealRun) engine.HealRun {
+	run.Sandbox, run.State, run.Started = sb.ID, engine.RunQueued, tx.Now
+	run.MaxAttempts = sb.Spec.Heal.Attempts
+	return run
 }
 
 // Cancel ends the open run of a sandbox. One that has begun is cut by whoever
@@ -160,7 +180,7 @@ func TakeOver(tx *store.Tx, id engine.SandboxID, by engine.Actor) (engine.RunID,
 // looked at again.
 func closeQueued(tx *store.Tx, run engine.HealRun) error {
 	run.State, run.Ended = engine.RunEnded, tx.Now
-	if err := tx.PutRun(run); err != nil {
+	if err := tx.PutRun(run); err != nil || run.Plan {
 		return err
 	}
 	return fireHealth(tx, run.Sandbox, engine.Cut, run.Summary)

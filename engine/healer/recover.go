@@ -65,7 +65,7 @@ func (l *loop) recoverRun(ctx context.Context, run engine.HealRun) error {
 	undoing, cancel := context.WithTimeout(ctx, l.p.UndoTimeout)
 	defer cancel()
 	done := result{commit: run.Commit, changed: run.Changed}
-	if run.Commit == "" {
+	if run.Commit == "" && !run.Plan {
 		done = h.undoOpen(undoing, all, steps)
 	}
 	if ctx.Err() != nil {
@@ -146,6 +146,9 @@ func (h *heal) closeInterrupted(ctx context.Context, done result) error {
 	outcome, summary := engine.Interrupted, "the engine stopped in it; what it had changed was rolled back"
 	if done.commit != "" {
 		summary = "the engine stopped as it ended; its fix was verified and committed before"
+	}
+	if h.run.Plan {
+		summary = "the engine stopped in it; a plan changes nothing"
 	}
 	if h.run.Outcome != "" { // cancelled, and the engine stopped before that was done
 		outcome, summary = h.run.Outcome, h.run.Summary

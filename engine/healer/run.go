@@ -49,6 +49,7 @@ type heal struct {
 	installed, acted bool
 	restarts         int // that playbooks made
 	ending           bool
+	staged           *staged // what a plan would change; nil in a run that heals
 }
 
 // ending is how a run comes to its end.
@@ -99,6 +100,12 @@ func (h *heal) work(ctx context.Context) (ending, error) {
 	}
 	if err := h.save(ctx); err != nil {
 		return ending{}, err
+	}
+	switch {
+	case h.run.Plan:
+		return h.makePlan(ctx)
+	case h.run.Applies != "":
+		return h.doPlan(ctx)
 	}
 	fixedBy, err := h.tryPlaybooks(ctx)
 	if err != nil {

@@ -59,8 +59,9 @@ func (e *Engine) healer(stall *detect.Stall) *healer.Healer {
 func (e *Engine) startHeal(by engine.Actor, b engine.StartHeal) effect {
 	return func(tx *store.Tx, r *engine.Receipt) error {
 		r.Sandbox = b.Sandbox
-		if b.Plan {
-			return engine.Errorf(engine.Invalid, "this engine makes no plans yet").WithHint("sbx heal heals; sbx undo takes back what it changed")
+		if b.Plan && b.Resume {
+			return engine.Errorf(engine.Invalid, "a plan changes nothing, so it can't give the sandbox back to the healer").
+				WithHint("plan first, then: sbx heal --resume %s", b.Sandbox)
 		}
 		sb, err := tx.Sandbox(b.Sandbox)
 		if err != nil {
@@ -75,7 +76,11 @@ func (e *Engine) startHeal(by engine.Actor, b engine.StartHeal) effect {
 				return err
 			}
 		}
-		run, note, err := healer.Open(tx, e.cfg.Heal, b.Sandbox, by)
+		open := func() (engine.HealRun, string, error) { return healer.Open(tx, e.cfg.Heal, b.Sandbox, by) }
+		if b.Plan {
+			open = func() (engine.HealRun, string, error) { return healer.OpenPlan(tx, b.Sandbox, by) }
+		}
+		run, note, err := open()
 		r.Run, r.Note = run.ID, note
 		if b.Resume && note != "" {
 			r.Note = sb.Name + " is healthy, and the healer's again"

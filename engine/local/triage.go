@@ -78,14 +78,40 @@ func (l *Looker) Budgets(ctx context.Context) (engine.Budgets, error) {
 	return budgets(ctx, l.store, l.heal)
 }
 
-// applyPlan opens a run that does what a plan found.
-func (e *Engine) applyPlan(_ context.Context, _ engine.Actor, b engine.ApplyPlan) (effect, error) {
-	return func(tx *store.Tx, _ *engine.Receipt) error {
-		sb, err := tx.Sandbox(b.Sandbox)
+// applyPlan opens a run that does what a plan found, unless the workspace has
+// moved on since. The run looks at that once more when it begins.
+func (e *Engine) applyPlan(ctx context.Context, by engine.Actor, b engine.ApplyPlan) (effect, error) {
+	find := func(tx *store.Tx) (healer.Plan, string, error) { return healer.FindPlan(tx, b.Sandbox, b.Run) }
+	var p healer.Plan
+	note := ""
+	err := e.store.View(ctx, func(tx *store.Tx) (err error) {
+		p, note, err = find(tx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if note == "" {
+		bx, err := e.box(ctx, b.Sandbox)
 		if err != nil {
+			return nil, err
+		}
+		if err := p.MovedOn(ctx, bx.Checkpoints()); err != nil {
+			return nil, err
+		}
+	}
+	return func(tx *store.Tx, r *engine.Receipt) error {
+		r.Sandbox = b.Sandbox
+		now, note, err := find(tx)
+		if r.Note = note; err != nil || note != "" {
 			return err
 		}
-		return engine.Errorf(engine.NotFound, "no plan was made for %s", sb.Name).
-			WithHint("make one with: sbx heal --plan %s", sb.Name)
+		if now.Run.ID != p.Run.ID {
+			return engine.Errorf(engine.Conflict, "another plan was made for %s meanwhile", p.Name).
+				WithHint("look at it with: sbx logs --healer %s", p.Name)
+		}
+		run, err := now.Open(tx, by)
+		r.Run = run.ID
+		return err
 	}, nil
 }
