@@ -56,13 +56,13 @@ has changed since.`,
 	cmd.Flags().BoolVar(&cancel, "cancel", false, "abort the open heal run; what it changed is rolled back")
 	cmd.Flags().BoolVar(&plan, "plan", false, "only find out what is wrong and what would help; nothing is changed")
 	cmd.Flags().BoolVar(&apply, "apply", false, "do what the latest plan says, and nothing else")
-	cmd.MarkFlagsMutuallyExclusive("plan", "apply", "cancel", "resume")
-	cmd.MarkFlagsMutuallyExclusive("apply", "note")
 	cmd.Flags().BoolVar(&resume, "resume", false, "give it back to the healer's loop as well: maintenance and quarantine end")
 	cmd.Flags().StringVar(&note, "note", "", "tell the model something; while it works, with its next request")
 	cmd.Flags().BoolVar(&diffs, "diffs", false, "unfold diffs")
 	cmd.Flags().BoolVar(&full, "full", false, "unfold results and diffs")
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "stop waiting after this long (the run goes on)")
+	cmd.MarkFlagsMutuallyExclusive("plan", "apply", "cancel", "resume")
+	cmd.MarkFlagsMutuallyExclusive("apply", "note")
 	addJSON(c, cmd)
 	return cmd
 }

@@ -97,7 +97,7 @@ func (f *Fake) decide(a engine.Action, r *engine.Receipt) error {
 		f.append(by, engine.SandboxRemoved{ID: sb.ID, Name: sb.Name})
 		return os.RemoveAll(f.workspace(sb.ID))
 	case engine.StartHeal:
-		return f.heal(by, sb, r)
+		return f.heal(by, sb, b, r)
 	case engine.ApplyPlan:
 		return engine.Errorf(engine.NotFound, "no plan was made")
 	case engine.NoteHeal:
@@ -234,13 +234,24 @@ func (f *Fake) giveUp(by author, sb engine.Sandbox, cause string) engine.RunID {
 	return run.ID
 }
 
-func (f *Fake) heal(by author, sb engine.Sandbox, r *engine.Receipt) error {
+func (f *Fake) heal(by author, sb engine.Sandbox, b engine.StartHeal, r *engine.Receipt) error {
 	if sb.Health == engine.Ready {
 		r.Note = "already healthy"
 		return nil
 	}
 	if !sb.State.Live() {
 		return engine.Errorf(engine.Conflict, "%s is %s: there is nothing to heal", sb.Name, sb.State)
+	}
+	if b.Plan {
+		run := engine.HealRun{
+			ID: engine.RunID(engine.NewID(engine.RunPrefix)), Sandbox: sb.ID, Plan: true, Cause: "asked for", By: by.by,
+			State: engine.RunPlaybooks, Started: now(),
+		}
+		f.append(by, engine.HealStarted{Run: run})
+		run.State, run.Outcome, run.Ended, run.Summary = engine.RunEnded, engine.NotHealed, now(), "a fake plans nothing"
+		f.append(itself, engine.HealFinished{Run: run})
+		r.Run = run.ID
+		return nil
 	}
 	r.Run = f.giveUp(by, sb, "asked for")
 	return nil

@@ -11,6 +11,7 @@ import (
 var historyCases = []testCase{
 	{"AHealthySandboxIsLeftAlone", healHealthy},
 	{"TheHealersHistoryIsTheJournals", healHistory},
+	{"APlanChangesNothing", planChangesNothing},
 	{"TheAuditLogTellsWhatWasDone", auditTells},
 	{"TheAuditLogResumes", auditResumes},
 	{"ASandboxHasCheckpointsToList", listCheckpoints},
@@ -48,6 +49,32 @@ func healHistory(t *testing.T, s *suite) {
 	resumed := s.heals(t, engine.HealQuery{Sandbox: sb.ID, After: want[0].Seq}, to.Seq)
 	if diff := cmp.Diff(want[1:], resumed); diff != "" {
 		t.Errorf("resumed after the first (-want +got):\n%s", diff)
+	}
+}
+
+// planChangesNothing: the app exits at once, so no plan helps it but a restart.
+func planChangesNothing(t *testing.T, s *suite) {
+	r := s.do(t, engine.StartHeal{Sandbox: s.home.ID, Plan: true})
+	if r.Note == "" || r.Run != "" {
+		t.Errorf("of a healthy sandbox the receipt is %+v, want a note that there is nothing to plan", r)
+	}
+	_, err := s.Engine.Do(s.ctx(t), engine.NewAction(engine.ApplyPlan{Sandbox: s.home.ID}))
+	wantCode(t, "applying no plan", err, engine.NotFound)
+	sb := s.ready(t, engine.CreateSandbox{Name: "planned"})
+	s.do(t, engine.ApplySpec{Sandbox: sb.ID, SpecTOML: crashingSpec})
+	s.until(t, "be broken", sb.ID, func(sb engine.Sandbox, _ *engine.Snapshot) bool { return sb.Health == engine.Broken })
+	before := s.snapshot(t)
+	r = s.do(t, engine.StartHeal{Sandbox: sb.ID, Plan: true})
+	s.until(t, "have been planned for", sb.ID, func(_ engine.Sandbox, snap *engine.Snapshot) bool {
+		run := snap.Runs[sb.ID]
+		return run.ID == r.Run && run.Plan && !run.Open() && run.Outcome != engine.Healed
+	})
+	after := s.snapshot(t)
+	if is, was := after.Sandboxes[sb.ID], before.Sandboxes[sb.ID]; is.Health != was.Health || is.Reason != was.Reason || is.Run != was.Run {
+		t.Errorf("after the plan it is %+v, was %+v", is, was)
+	}
+	if is, was := after.App(sb.ID).Starts, before.App(sb.ID).Starts; is != was {
+		t.Errorf("its app was started %d times, before the plan %d", is, was)
 	}
 }
 

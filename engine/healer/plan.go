@@ -88,9 +88,14 @@ func (h *heal) makePlan(ctx context.Context) (ending, error) {
 	if err != nil {
 		return ending{}, err
 	}
-	if h.works(ev) {
+	if h.works(ev) { // it may be about to fail again
 		const fine = "it is healthy now: there is nothing to plan"
-		return ending{outcome: engine.Healed, fixedBy: byItself, summary: fine}, h.endAttempt(ctx, engine.Healed, "", fine)
+		if why, err := h.verify(ctx, 0); err != nil || why == "" {
+			return ending{outcome: engine.Healed, fixedBy: byItself, summary: fine}, firstError(err, h.endAttemptIf(ctx, err, "", fine))
+		}
+		if ev, err = h.gather(ctx); err != nil {
+			return ending{}, err
+		}
 	}
 	tried, err := h.triedBefore(ctx)
 	if err != nil {

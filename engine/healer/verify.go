@@ -39,7 +39,7 @@ func (h *heal) healthyWords() string {
 	if h.sb.Spec.App.Health == "" {
 		words = fmt.Sprintf("it ran for %s without an exit; there is nothing to probe", h.p.VerifyFor)
 	}
-	if h.sb.Spec.App.Check != "" {
+	if h.sb.Spec.App.Check != "" && !h.run.Plan {
 		words += "; the check passed"
 	}
 	return words
@@ -67,6 +67,10 @@ func (h *heal) prove(ctx context.Context, patience time.Duration) (string, error
 	}
 	if why, err := h.awaitProgress(ctx); why != "" || err != nil {
 		return why, err
+	}
+	if h.run.Plan { // a check may write
+		after, err := h.processes(ctx)
+		return newExit(before, after), err
 	}
 	if why, err := h.check(ctx); why != "" || err != nil {
 		return why, err
