@@ -93,7 +93,7 @@ func (d *desk) do(args ...string) string {
 func (d *desk) shown() string { return d.do("capture-pane", "-p") }
 
 // screenWait is how long anything on the screen may take.
-const screenWait = 25 * time.Second
+const screenWait = 60 * time.Second
 
 // until polls the screen.
 func (d *desk) until(within time.Duration, what string, cond func(screen string) bool) {
