@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -81,6 +82,10 @@ func TestEveryExampleRuns(t *testing.T) {
 	w := newWorld(t, nil)
 	base := filepath.Dir(w.home)
 	writeApp(t, filepath.Join(base, "my-app"), "exec sleep 1000")
+	w.write(base, ".env", "A=1\n")
+	if err := os.MkdirAll(filepath.Join(base, "fixtures"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	seen := 0
 	for _, cmd := range newRootCmd(&cli{}).Commands() {
 		for _, line := range examplesOf(cmd) {
@@ -108,6 +113,8 @@ func (w *world) prepare(command string) {
 		w.ok("rm", "api", "--yes")
 	case command != "create" && !there:
 		w.ok("create", "--template", "demo", "--name", "api", "--label", "team=web")
+	case command == "cp" || command == "files":
+		w.ok("exec", "api", "--", "mkdir -p src dist test && echo 'app.listen(1)' > src/app.js")
 	case command == "start":
 		w.ok("stop", "api")
 	}
@@ -150,5 +157,18 @@ func fine(line string, r result) bool {
 	case strings.Contains(line, "--cancel"):
 		return r.code == exitNotFound || r.code == exitBusy
 	}
+	for _, why := range lacking {
+		if strings.Contains(r.err, why) {
+			return true
+		}
+	}
 	return false
+}
+
+// lacking is what examples say of a workspace that hasn't what they speak of: a
+// terminal, a model, somebody to be told, a conversation, a checkpoint, a run, a
+// key of that name, a change to be undone, a stopped sandbox.
+var lacking = []string{
+	"needs a terminal", "no model is configured", "nobody is set to be notified", "nobody is being answered", "has no checkpoint", "no good checkpoint yet",
+	"no heal run", "no key vk-", "no change of files to undo", "stop it first", "has no archive",
 }

@@ -64,7 +64,8 @@ func TestTroubleThatARestartEndsIsNoRun(t *testing.T) {
 		observed      string
 	}{
 		{engine.StalledSignal, `print("\x1b[36mBundling\u2026\x1b[0m", flush=True)`, "", `the log says "Bundling…" and nothing more for`},
-		{engine.PressureSignal, `hog = bytearray(os.urandom(1)) * (120 << 20)`, "[limits]\nmemory = \"100MiB\"\n", "of 100MiB"},
+		// Over nine tenths of its limit, and not over it: that would be its end.
+		{engine.PressureSignal, `hog = bytearray(os.urandom(1)) * (176 << 20)`, "[limits]\nmemory = \"200MiB\"\n", "of 200MiB"},
 	} {
 		t.Run(string(c.kind), func(t *testing.T) {
 			e := open(t, config(t, t.TempDir(), ""))

@@ -62,7 +62,7 @@ func (a *actor) atOnce(ctx, last context.Context, was life, exit engine.Exit) (l
 // expectsRestart is Decide's answer from what the actor knows without asking
 // the store.
 func (a *actor) expectsRestart(ctx context.Context, exit engine.Exit) bool {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || a.plan.box == nil { // to be prepared from the row, first
 		return false
 	}
 	a.s.mu.Lock()

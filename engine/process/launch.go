@@ -233,6 +233,14 @@ func (a *actor) launch(last context.Context) life {
 	return l
 }
 
+// terminal is what is particular to a terminal; nil for others.
+func (a *actor) terminal() *engine.TerminalState {
+	if a.supervised {
+		return nil
+	}
+	return a.row.Terminal
+}
+
 // outputs opens the logs: one for a supervised process, whose streams share
 // it; for a command two that end with it, or one if it is on a terminal.
 func (a *actor) outputs() ([]*output, error) {
@@ -240,7 +248,8 @@ func (a *actor) outputs() ([]*output, error) {
 	if !a.supervised && a.plan.cmd.Terminal == nil {
 		streams = append(streams, engine.Stderr)
 	}
-	if t := a.row.Terminal; t != nil && t.Recorded {
+	// The row of a supervised one may be written at this moment: see atOnce.
+	if t := a.terminal(); t != nil && t.Recorded {
 		if err := a.s.Logs.Fine(a.id); err != nil {
 			return nil, err
 		}
