@@ -237,6 +237,7 @@ func TestLeavingAnEmbeddedEngineDoesWhatWasChosen(t *testing.T) {
 	d.sees(`✓ ready .*api`)
 	d.press("q")
 	d.answer(`Leave sbx\?`, "Enter") // stays
+	pid := w.appOf("api").PID
 	d.press("q")
 	d.answer(`Leave sbx\?`, "y")
 	d.sees(`an engine in the background`)
@@ -247,6 +248,9 @@ func TestLeavingAnEmbeddedEngineDoesWhatWasChosen(t *testing.T) {
 		t.Error("no engine answers sbx status")
 	}
 	w.eventually("the sandbox is up there", func() bool { return d.sandbox("api").Health == engine.Ready })
+	if now := w.appOf("api").PID; now != pid {
+		t.Errorf("the app is %d, was %d", now, pid)
+	}
 	w.stopEngine(syscall.SIGTERM)
 
 	d = w.openDesk(160, 45, "tui")
@@ -254,6 +258,9 @@ func TestLeavingAnEmbeddedEngineDoesWhatWasChosen(t *testing.T) {
 	d.press("q")
 	d.answer(`Leave sbx\?`, "s")
 	d.restored(0)
+	if left := w.processes(); len(left) > 0 {
+		t.Errorf("left running: %q", left)
+	}
 	if sb := d.sandbox("api"); sb.State != engine.Cold || sb.Wanted != engine.Down {
 		t.Errorf("the sandbox is %s and wanted %s", sb.State, sb.Wanted)
 	}
