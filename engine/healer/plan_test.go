@@ -31,14 +31,20 @@ func (r *rig) gaveUp(name string, files map[string]string) engine.SandboxID {
 func (r *rig) plan(id engine.SandboxID) engine.HealRun {
 	r.t.Helper()
 	synctest.Wait() // an engine that has begun
-	r.update(func(tx *store.Tx) error {
-		run, note, err := OpenPlan(tx, id, person)
-		if err == nil && run.ID == "" {
+	var run engine.HealRun
+	r.update(func(tx *store.Tx) (err error) {
+		note := ""
+		if run, note, err = OpenPlan(tx, id, person); err == nil && run.ID == "" {
 			err = errors.New(note)
 		}
 		return err
 	})
-	return r.ended(id)
+	r.await("the end of the plan", func(tx *store.Tx) (bool, error) { // another run may follow at once
+		now, err := tx.Run(run.ID)
+		run = now
+		return !run.Open(), err
+	})
+	return run
 }
 
 // apply does as an engine does with an ApplyPlan.
@@ -302,8 +308,8 @@ func TestWhatFailsDuringAPlanIsHealedAfterIt(t *testing.T) {
 		}, say("Cause: nothing.\nFix: nothing."))
 		r.model.will(during)
 		plan := r.plan(id)
-		if !plan.Plan {
-			t.Fatalf("run %+v, want the plan's", plan)
+		if plan.Outcome != engine.Planned {
+			t.Errorf("run %+v, want the plan to restart", plan)
 		}
 		r.await("a heal", func(tx *store.Tx) (bool, error) {
 			runs, err := tx.RunsOf(id, time.Time{})
