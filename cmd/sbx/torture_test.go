@@ -40,10 +40,14 @@ func TestTorture(t *testing.T) {
 		tr.killShim(i)
 	}
 	t.Logf("%d kills of a shim in %s; until all ran again: %s at most", shims, time.Since(began).Round(time.Second), tr.worst.Round(time.Millisecond))
+	began = time.Now()
 	w.ok("stop", "--all", "--yes")
 	w.eventually("nothing is left", func() bool { return len(w.processes()) == 0 })
+	t.Logf("all stopped in %s", time.Since(began).Round(time.Second))
 	w.stopEngine(syscall.SIGTERM)
+	began = time.Now()
 	w.eventually("the shims end by themselves", func() bool { return len(w.shims()) == 0 })
+	t.Logf("the shims have ended after %s", time.Since(began).Round(time.Second))
 }
 
 func times(t *testing.T, name string, otherwise int) int {

@@ -4,6 +4,7 @@ package shim
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -58,9 +59,13 @@ func (s *server) upgrade(r request) error {
 			unix.Close(fd)
 		}
 	}()
+	var short error
 	keep := func(f syscall.Conn) int {
 		fd, err := dupKept(f)
 		if err != nil {
+			if !errors.Is(err, os.ErrClosed) { // that one has come to its end
+				short = Shortage(err)
+			}
 			return -1
 		}
 		fds = append(fds, fd)
@@ -71,6 +76,9 @@ func (s *server) upgrade(r request) error {
 		return err
 	}
 	fds = append(fds, memory)
+	if short != nil {
+		return fmt.Errorf("keep what children hold: %w", short)
+	}
 	exe, err := dup(r.files[0])
 	if err != nil {
 		return err
