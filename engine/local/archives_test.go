@@ -98,7 +98,7 @@ func goneButArchived(t *testing.T, e *Engine, id engine.SandboxID) {
 }
 
 // wait waits until ok.
-func wait(t *testing.T, what string, ok func() bool) {
+func wait(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -47,6 +47,9 @@ var pairs = []pair{
 	{"whom to evict, 100,000 records", "./store", "BenchmarkVictim/records=100000", "BenchmarkFloorVictim", "of 110 records asked of SQLite; ≤ 8 µs"},
 	{"claim of a warm sandbox", "./engine/local", "BenchmarkClaim", "BenchmarkFloorCommit", "an empty session row committed; ≤ 1 ms"},
 	{"cold resume, our part", "./engine/local", "BenchmarkColdResume", "BenchmarkFloorSpawnToFirstLine", "a child started and read; ≤ 15 ms"},
+	{"archive of a workspace, 1,000 files", "./engine/local", "BenchmarkArchive", "BenchmarkFloorTar", "tar | zstd -1, synced; SBX_BENCH_FILES=20000 for more"},
+	{"the same again, unchanged", "./engine/local", "BenchmarkArchiveUnchanged", "BenchmarkFloorTar", "tar | zstd -1, synced"},
+	{"restore of it", "./engine/local", "BenchmarkArchiveRestore", "BenchmarkFloorUntar", "zstd -d | tar -x, synced, the old tree deleted"},
 	{"frame of the fleet, 10,000 rows, one changes", "./tui", "BenchmarkFrameWithOneChangedRow/10000", "BenchmarkFloor", "an unchanged frame drawn; ≤ 2 ms"},
 	{"sbx ls of 200 sandboxes, whole process", "./cmd/sbx", "BenchmarkLs", "BenchmarkFloorCobra", "a bare cobra binary and a fetch"},
 }
