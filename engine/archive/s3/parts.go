@@ -25,8 +25,10 @@ func (b *Bucket) sweep(w *watch, key, file string) {
 	}
 }
 
-// giveUpWithin bounds the request that deletes the parts of a failed upload.
-const giveUpWithin = 2 * time.Second
+// giveUpWithin bounds the request that deletes the parts of a failed upload. The
+// client makes it three times, and all of that is within what an engine that
+// leaves has for its uploads.
+const giveUpWithin = 400 * time.Millisecond
 
 // shortGiveUp bounds what the client sends after its context has ended: an
 // engine that leaves would wait a minute for storage that is silent. What stays
