@@ -161,6 +161,15 @@ func (c *Client) Alive() bool {
 	return !c.closed
 }
 
+// Gone reports whether the shim's process has ended.
+func (c *Client) Gone() bool {
+	c.mu.Lock()
+	was := c.self
+	c.mu.Unlock()
+	now, ok := StatOf(was.PID)
+	return !ok || now.Start != was.Start || now.Dead()
+}
+
 // Close hangs up. What the shim runs goes on; its Remotes tell nothing more.
 func (c *Client) Close() {
 	c.stop()
@@ -207,7 +216,7 @@ func (c *Client) again(cause error) bool {
 	was := c.self
 	c.mu.Unlock()
 	for ; tries > 0 && c.ctx.Err() == nil; tries-- {
-		if now, ok := StatOf(was.PID); !ok || now.Start != was.Start || now.Dead() {
+		if c.Gone() {
 			return false
 		}
 		if err := c.connect(c.ctx); err == nil {

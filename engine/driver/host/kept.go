@@ -60,6 +60,17 @@ func (b shimBox) Hold(limits engine.Limits) {
 	}
 }
 
+// cutShort kills what a shim that was killed has left of a start: a child that
+// was just born has not asked yet to end with its parent.
+func (b shimBox) cutShort(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTimeout)
+	defer cancel()
+	killed, err := b.KillStrays(ctx)
+	if err != nil || len(killed) > 0 {
+		b.host.cfg.Log.Warn("killed what was left of a start", "sandbox", b.id, "what", killed, "err", err)
+	}
+}
+
 // Keep starts a process in the sandbox's shim.
 func (b shimBox) Keep(ctx context.Context, id engine.ProcessID, cmd driver.Command, split, final bool) (driver.Kept, error) {
 	l, err := b.launchOf(cmd)
@@ -84,6 +95,9 @@ func (b shimBox) Keep(ctx context.Context, id engine.ProcessID, cmd driver.Comma
 		return r, nil
 	}, c.Hello().PID)
 	if err != nil {
+		if c.Gone() {
+			b.cutShort(ctx)
+		}
 		return nil, fmt.Errorf("start %s: %w", id, err)
 	}
 	b.mu.Lock()
