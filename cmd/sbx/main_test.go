@@ -203,16 +203,14 @@ func (w *world) stopEngine(sig syscall.Signal) {
 	w.eventually("the engine is gone", func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
-// shims are the processes that run what outlives this data directory's engine.
-func (w *world) shims() (pids []int) {
-	w.t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+func (w *world) shims() []int { return shimsOf(w.home) }
+
+// shimsOf are the processes that run what outlives a data directory's engine.
+func shimsOf(home string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is a good one
 	for _, file := range files {
 		cmdline, _ := os.ReadFile(file) // it may have ended meanwhile
-		if strings.Contains(string(cmdline), "\x00--dir\x00"+filepath.Join(w.home, "shims")+"/") {
+		if strings.Contains(string(cmdline), "\x00--dir\x00"+filepath.Join(home, "shims")+"/") {
 			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
 			pids = append(pids, pid)
 		}

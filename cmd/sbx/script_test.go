@@ -42,8 +42,19 @@ func setupStory(env *testscript.Env) error {
 			return err
 		}
 	}
-	env.Defer(func() { stopOwner(home) })
+	env.Defer(func() { endStory(home) })
 	return nil
+}
+
+// endStory ends what a story left running: the engine, then the shims, which
+// outlive it.
+func endStory(home string) {
+	stopOwner(home)
+	for _, pid := range shimsOf(home) {
+		if syscall.Kill(pid, syscall.SIGTERM) == nil {
+			waitGone(pid)
+		}
+	}
 }
 
 // stopOwner ends the engine of a data directory, if one runs.
