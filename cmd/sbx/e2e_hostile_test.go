@@ -170,5 +170,5 @@ func fine(line string, r result) bool {
 // key of that name, a change to be undone, a stopped sandbox.
 var lacking = []string{
 	"needs a terminal", "no model is configured", "nobody is set to be notified", "nobody is being answered", "has no checkpoint", "no good checkpoint yet",
-	"no heal run", "no key vk-", "no change of files to undo", "stop it first", "has no archive",
+	"no heal run", "no key vk-", "no change of files to undo", "stop it first", "has no archive", "no plan was made",
 }

@@ -194,6 +194,8 @@ func TestAKilledShimTakesItsOwnAlone(t *testing.T) {
 	w.counter("two")
 	one, two := w.appOf("one"), w.appOf("two")
 	cmd := strings.TrimSpace(w.ok("spawn", "one", "--", "setsid sleep 3600 & sleep 3600"))
+	// One that is cut before it runs is told as never started.
+	w.eventually("the command runs", func() bool { return w.process(cmd).State == engine.ProcessRunning })
 	of, other := w.shimOf(one.PID), w.shimOf(two.PID)
 	if of == other {
 		t.Fatalf("both are run by %d", of)
