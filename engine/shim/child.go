@@ -230,12 +230,17 @@ func (c *Child) Kill(ctx context.Context, grace time.Duration) error {
 	c.mu.Lock()
 	c.killed = true
 	c.mu.Unlock()
-	if grace > 0 {
+	for left := grace; left > 0; left -= hangUpAgain {
+		part := left
 		if c.tty { // an interactive shell ignores TERM, and goes with its terminal
 			c.tree.tellAll(unix.SIGHUP)
+			part = min(left, hangUpAgain)
 		}
-		if err := c.tree.askToEnd(ctx, grace); err != nil {
+		if err := c.tree.askToEnd(ctx, part); err != nil {
 			return fmt.Errorf("kill %s: %w", c.id, err)
+		}
+		if !c.tty || len(c.tree.own()) == 0 {
+			break
 		}
 	}
 	if err := c.End(ctx); err != nil {
@@ -244,6 +249,11 @@ func (c *Child) Kill(ctx context.Context, grace time.Duration) error {
 	_, err := c.Wait(ctx)
 	return err
 }
+
+// hangUpAgain is how soon a terminal is hung up again: a shell that hears of it
+// between looking for signals and reading its next line misses it, about once
+// in forty times.
+const hangUpAgain = 2 * time.Second
 
 // Members are the living processes of its tree.
 func (c *Child) Members() []Stat { return c.tree.Members() }
